@@ -7,6 +7,7 @@
 
 pub mod anonymize;
 pub mod ddl;
+pub mod filter;
 pub mod flow;
 pub mod gateway;
 pub mod half;
@@ -14,10 +15,12 @@ pub mod http;
 pub mod human;
 pub mod load;
 pub mod prefix;
+pub mod scan;
 pub mod schema;
 mod topic;
 
 pub use anonymize::Anonymizer;
+pub use filter::{Filter, FilterError};
 pub use flow::{FlowBatch, FlowKind, FlowRow};
 pub use gateway::{
     GatewayBatch, GatewayEvent, GatewayEventKind, GatewayKind, GatewayRow, GatewayText,

@@ -30,7 +30,6 @@
 
 mod rule;
 mod sample;
-mod scan;
 mod watch;
 mod words;
 

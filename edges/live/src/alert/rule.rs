@@ -23,10 +23,10 @@
 
 use std::net::{IpAddr, SocketAddr};
 
+use linkweir_record::scan::{Token, tokens};
 use thiserror::Error;
 
 use super::sample::Stat;
-use super::scan::{Token, tokens};
 use super::words::{Measured, Words};
 use crate::api::HttpCounts;
 
@@ -223,8 +223,8 @@ impl Rule {
                 "a rule is one line without control characters",
             ));
         }
-        let tokens =
-            tokens(rule).map_err(|column| fault(column, "this quotation mark is not closed"))?;
+        let tokens = tokens(rule, "<>")
+            .map_err(|column| fault(column, "this quotation mark is not closed"))?;
         let mut parser = Parser {
             words: C::WORDS,
             rule,

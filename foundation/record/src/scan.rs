@@ -1,20 +1,22 @@
-//! Words of a rule with the columns where they stand.
+//! Words of an expression, a rule or a filter, with the columns where they stand.
 
 /// One word, operator or quoted name.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Token {
+pub struct Token {
     /// The text, without quotes.
-    pub(super) text: String,
+    pub text: String,
     /// Column of its first character, from 1.
-    pub(super) column: usize,
+    pub column: usize,
     /// Whether it was quoted, and therefore is a name.
-    pub(super) is_quoted: bool,
+    pub is_quoted: bool,
 }
 
-/// Splits a rule at spaces and around `<`, `>`, `<=`, `>=`; `"..."` is one name.
+/// Splits an expression at spaces and around each of the characters `marks` (with a `=` that follows `<`, `>` or
+/// `!`, as one word); `"..."` is one name.
 ///
-/// The error is the column of a quote that is not closed.
-pub(super) fn tokens(rule: &str) -> Result<Vec<Token>, usize> {
+/// # Errors
+/// The column of a quote that is not closed.
+pub fn tokens(rule: &str, marks: &str) -> Result<Vec<Token>, usize> {
     let mut out: Vec<Token> = Vec::new();
     let mut word: Option<Token> = None;
     let mut chars = rule.chars().enumerate().peekable();
@@ -22,10 +24,11 @@ pub(super) fn tokens(rule: &str) -> Result<Vec<Token>, usize> {
         let column = at + 1;
         if c.is_whitespace() {
             out.extend(word.take());
-        } else if matches!(c, '<' | '>') {
+        } else if marks.contains(c) {
             out.extend(word.take());
             let mut text = String::from(c);
-            if chars.next_if(|(_, next)| *next == '=').is_some() {
+            let may_be_two = matches!(c, '<' | '>' | '!');
+            if may_be_two && chars.next_if(|(_, next)| *next == '=').is_some() {
                 text.push('=');
             }
             out.push(Token {
@@ -67,7 +70,7 @@ mod tests {
 
     #[test]
     fn columns_count_characters() {
-        let got: Vec<_> = tokens("p95 of host \"é b\">=5ms")
+        let got: Vec<_> = tokens("p95 of host \"é b\">=5ms", "<>")
             .unwrap()
             .into_iter()
             .map(|t| (t.text, t.column, t.is_quoted))
@@ -81,7 +84,10 @@ mod tests {
             ("5ms", 20, false),
         ];
         assert_eq!(got, want.map(|(t, c, q)| (t.to_owned(), c, q)));
-        assert_eq!(tokens("of \"x"), Err(4));
-        assert_eq!(tokens("  "), Ok(vec![]));
+        let marks: Vec<_> = tokens("a!=(b==~c)", "<>=!~()").unwrap();
+        let marks: Vec<_> = marks.into_iter().map(|token| token.text).collect();
+        assert_eq!(marks, ["a", "!=", "(", "b", "=", "=", "~", "c", ")"]);
+        assert_eq!(tokens("of \"x", "<>"), Err(4));
+        assert_eq!(tokens("  ", "<>"), Ok(vec![]));
     }
 }

@@ -1,0 +1,113 @@
+//! Expressions over the columns of a record: which of them are meant.
+//!
+//! ```text
+//! filter = or
+//! or     = and { "or" and }
+//! and    = not { "and" not }
+//! not    = "not" not | "(" or ")" | column [ op value | "in" "(" value { "," value } ")" ]
+//! op     = "=" | "!=" | "<" | "<=" | ">" | ">=" | "~"
+//! ```
+//! A column alone asks whether it is there. A comparison with a column that is empty is false, also `!=`. `~`
+//! searches a regular expression in a text, ignoring case. Columns are those of the schema; the beginning of a
+//! name up to a `_` will do where it is the only one. Values are of the column: a time span has a unit (`500ms`,
+//! `1.5 s`) or is in the unit of the column, bytes may be `10kB` or `64KiB`, an address may be a network.
+
+mod parse;
+mod value;
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use thiserror::Error;
+
+use self::value::Literal;
+use crate::schema::{RecordKind, Value};
+
+/// Longest filter, in characters.
+const MAX_CHARS: usize = 4000;
+/// Deepest nesting.
+const MAX_DEPTH: usize = 64;
+
+/// What was wrong with a filter, and where.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("filter `{filter}`, column {column}: {message}")]
+pub struct FilterError {
+    /// The filter as it was written.
+    pub filter: String,
+    /// Where, in characters from 1.
+    pub column: usize,
+    /// What, in one sentence without a full stop.
+    pub message: String,
+}
+
+/// A condition that records of a kind meet or not.
+pub struct Filter<K> {
+    root: Node,
+    kind: PhantomData<fn() -> K>,
+}
+
+impl<K> fmt::Debug for Filter<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Filter").field(&self.root).finish()
+    }
+}
+
+#[derive(Debug)]
+enum Node {
+    And(Vec<Node>),
+    Or(Vec<Node>),
+    Not(Box<Node>),
+    /// The column is there.
+    There(usize),
+    /// The column and one of the values stand so to each other.
+    Is(usize, Op, Vec<Literal>),
+}
+
+/// How a column and a value stand to each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Op {
+    Equal,
+    Unequal,
+    Below,
+    AtMost,
+    Above,
+    AtLeast,
+    Matches,
+}
+
+impl<K: RecordKind> Filter<K> {
+    /// Reads a filter over the columns of a kind.
+    ///
+    /// # Errors
+    /// Where it is not one.
+    pub fn read(text: &str) -> Result<Self, FilterError> {
+        Ok(Self {
+            root: parse::read(text, K::fields())?,
+            kind: PhantomData,
+        })
+    }
+
+    /// Whether a record meets it.
+    #[must_use]
+    pub fn matches(&self, view: &K::View<'_>) -> bool {
+        self.root.holds(&|column| K::value(view, column))
+    }
+}
+
+impl Node {
+    fn holds<'a>(&self, value: &impl Fn(usize) -> Value<'a>) -> bool {
+        match self {
+            Self::And(all) => all.iter().all(|one| one.holds(value)),
+            Self::Or(any) => any.iter().any(|one| one.holds(value)),
+            Self::Not(one) => !one.holds(value),
+            Self::There(column) => value(*column) != Value::Null,
+            Self::Is(column, op, literals) => match value(*column) {
+                Value::Null => false,
+                there => literals.iter().any(|literal| literal.stands(*op, &there)),
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,208 @@
+//! Reads the words of a filter one after the other.
+
+use std::iter::Peekable;
+use std::vec::IntoIter;
+
+use super::value::Literal;
+use super::{FilterError, MAX_CHARS, MAX_DEPTH, Node, Op};
+use crate::scan::{Token, tokens};
+use crate::schema::Field;
+
+const MARKS: &str = "<>=!~(),";
+
+pub(super) fn read(text: &str, fields: &[Field]) -> Result<Node, FilterError> {
+    let mut parser = Parser {
+        text,
+        fields,
+        tokens: Vec::new().into_iter().peekable(),
+        end: text.chars().count() + 1,
+    };
+    if parser.end > MAX_CHARS {
+        return parser.fault(MAX_CHARS, "a filter has fewer than 4,000 characters");
+    }
+    match tokens(text, MARKS) {
+        Ok(tokens) => parser.tokens = tokens.into_iter().peekable(),
+        Err(column) => return parser.fault(column, "this quotation mark is not closed"),
+    }
+    let node = parser.any(0)?;
+    match parser.tokens.next() {
+        None => Ok(node),
+        Some(rest) => parser.fault(
+            rest.column,
+            format!("expected `and`, `or` or the end, found `{}`", rest.text),
+        ),
+    }
+}
+
+struct Parser<'a> {
+    text: &'a str,
+    fields: &'a [Field],
+    tokens: Peekable<IntoIter<Token>>,
+    end: usize,
+}
+
+impl Parser<'_> {
+    fn fault<T>(&self, column: usize, message: impl Into<String>) -> Result<T, FilterError> {
+        Err(FilterError {
+            filter: self.text.chars().take(MAX_CHARS).collect(),
+            column,
+            message: message.into(),
+        })
+    }
+
+    fn next(&mut self, expected: &str) -> Result<Token, FilterError> {
+        match self.tokens.next() {
+            Some(token) => Ok(token),
+            None => self.fault(
+                self.end,
+                format!("expected {expected}, the filter ends here"),
+            ),
+        }
+    }
+
+    fn is_next(&mut self, word: &str) -> bool {
+        let is_it = |token: &Token| !token.is_quoted && token.text.eq_ignore_ascii_case(word);
+        self.tokens.next_if(is_it).is_some()
+    }
+
+    fn any(&mut self, depth: usize) -> Result<Node, FilterError> {
+        let mut nodes = vec![self.all(depth)?];
+        while self.is_next("or") {
+            nodes.push(self.all(depth)?);
+        }
+        Ok(Node::Or(nodes))
+    }
+
+    fn all(&mut self, depth: usize) -> Result<Node, FilterError> {
+        let mut nodes = vec![self.one(depth)?];
+        while self.is_next("and") {
+            nodes.push(self.one(depth)?);
+        }
+        Ok(Node::And(nodes))
+    }
+
+    fn one(&mut self, depth: usize) -> Result<Node, FilterError> {
+        if depth > MAX_DEPTH {
+            let column = self.tokens.peek().map_or(self.end, |token| token.column);
+            return self.fault(column, "this is nested too deeply");
+        }
+        if self.is_next("not") {
+            return Ok(Node::Not(Box::new(self.one(depth + 1)?)));
+        }
+        if self.is_next("(") {
+            let node = self.any(depth + 1)?;
+            self.expect(")")?;
+            return Ok(node);
+        }
+        self.condition()
+    }
+
+    fn expect(&mut self, mark: &str) -> Result<(), FilterError> {
+        let token = self.next(&format!("`{mark}`"))?;
+        if token.text == mark && !token.is_quoted {
+            return Ok(());
+        }
+        self.fault(
+            token.column,
+            format!("expected `{mark}`, found `{}`", token.text),
+        )
+    }
+
+    fn condition(&mut self) -> Result<Node, FilterError> {
+        let name = self.next("a column")?;
+        let (at, field) = self.column(&name)?;
+        if self.is_next("in") {
+            return self.list(at, &field);
+        }
+        let is_mark = |token: &Token| {
+            !token.is_quoted && token.text.chars().all(|c| MARKS.contains(c)) && token.text != ")"
+        };
+        let Some(mark) = self.tokens.next_if(is_mark) else {
+            return Ok(Node::There(at));
+        };
+        let op = match mark.text.as_str() {
+            "=" => {
+                // As in other languages.
+                self.is_next("=");
+                Op::Equal
+            }
+            "!=" => Op::Unequal,
+            "<" => Op::Below,
+            "<=" => Op::AtMost,
+            ">" => Op::Above,
+            ">=" => Op::AtLeast,
+            "~" => Op::Matches,
+            other => {
+                return self.fault(
+                    mark.column,
+                    format!("expected =, !=, <, <=, >, >=, ~ or `in`, found `{other}`"),
+                );
+            }
+        };
+        let literal = self.literal(&field, op)?;
+        Ok(Node::Is(at, op, vec![literal]))
+    }
+
+    fn list(&mut self, at: usize, field: &Field) -> Result<Node, FilterError> {
+        self.expect("(")?;
+        let mut literals = vec![self.literal(field, Op::Equal)?];
+        while self.is_next(",") {
+            literals.push(self.literal(field, Op::Equal)?);
+        }
+        self.expect(")")?;
+        Ok(Node::Is(at, Op::Equal, literals))
+    }
+
+    /// A value; a unit may stand apart.
+    fn literal(&mut self, field: &Field, op: Op) -> Result<Literal, FilterError> {
+        let token = self.next("a value")?;
+        let is_mark = token.text.chars().all(|c| MARKS.contains(c)) && !token.is_quoted;
+        if is_mark {
+            return self.fault(
+                token.column,
+                format!("expected a value, found `{}`", token.text),
+            );
+        }
+        let mut text = token.text;
+        let is_number = !token.is_quoted && text.chars().all(|c| c.is_ascii_digit() || c == '.');
+        let is_unit = |next: &Token| {
+            let is_word = matches!(next.text.to_ascii_lowercase().as_str(), "and" | "or");
+            !next.is_quoted && !is_word && !next.text.chars().all(|c| MARKS.contains(c))
+        };
+        if is_number && let Some(unit) = self.tokens.next_if(is_unit) {
+            text.push_str(&unit.text);
+        }
+        match Literal::read(&text, field, op) {
+            Ok(literal) => Ok(literal),
+            Err(message) => self.fault(token.column, message),
+        }
+    }
+
+    /// The column of a name, or of the beginning of one.
+    fn column(&self, token: &Token) -> Result<(usize, Field), FilterError> {
+        let name = token.text.as_str();
+        let all = || self.fields.iter().copied().enumerate();
+        if let Some(found) = all().find(|(_, field)| field.name == name) {
+            return Ok(found);
+        }
+        let begins = |field: &Field| {
+            let rest = field.name.strip_prefix(name);
+            rest.is_some_and(|rest| rest.starts_with('_'))
+        };
+        let found: Vec<_> = all().filter(|(_, field)| begins(field)).collect();
+        if let [one] = found.as_slice() {
+            return Ok(*one);
+        }
+        let names: Vec<&str> = found.iter().map(|(_, field)| field.name).collect();
+        if names.is_empty() {
+            return self.fault(
+                token.column,
+                format!("no column `{name}`; `linkweir schema` lists the columns"),
+            );
+        }
+        self.fault(
+            token.column,
+            format!("`{name}` begins {}: write one of them", names.join(", ")),
+        )
+    }
+}

@@ -1,0 +1,171 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::http::{HttpBatch, HttpKind, HttpRow, HttpState, Text};
+use crate::schema::RecordBatch as _;
+use crate::{FlowBatch, FlowKind, FlowRow};
+
+fn batch() -> HttpBatch {
+    let mut batch = HttpBatch::default();
+    let row = HttpRow {
+        client_ip: "::ffff:10.1.2.3".parse().unwrap(),
+        server_ip: "2001:db8::7".parse().unwrap(),
+        server_port: 8080,
+        request_ts_ns: Some(1_700_000_000_000_000_001),
+        response_ts_ns: Some(1_700_000_000_600_000_001),
+        response_bytes: Some(70_000),
+        status_code: Some(503),
+        ..HttpRow::default()
+    };
+    let text = Text {
+        method: b"GET",
+        uri: b"/cart?id=\xff1",
+        host: b"Shop.test",
+        ..Text::default()
+    };
+    batch.push(row, &text);
+    let unanswered = HttpRow {
+        response_ts_ns: None,
+        response_bytes: None,
+        status_code: None,
+        state: HttpState::Unanswered,
+        ..row
+    };
+    batch.push(unanswered, &text);
+    batch
+}
+
+/// Which of a complete and an unanswered transaction a filter matches.
+fn matched(filter: &str) -> [bool; 2] {
+    let filter = Filter::<HttpKind>::read(filter).unwrap_or_else(|error| panic!("{error}"));
+    let batch = batch();
+    [0, 1].map(|at| filter.matches(&batch.get(at).unwrap()))
+}
+
+#[test]
+fn conditions() {
+    for (filter, want) in [
+        ("status_code >= 500", [true, false]),
+        ("status >= 500 and host = \"Shop.test\"", [true, false]),
+        ("status == 503", [true, false]),
+        ("status_code != 200", [true, false]),
+        ("not status_code = 200", [true, true]),
+        ("status_code in (500, 502,503)", [true, false]),
+        ("status_code", [true, false]),
+        ("not status_code", [false, true]),
+        ("state = unanswered", [false, true]),
+        ("state!=complete", [false, true]),
+        ("method=GET and uri ~ \"^/cart\\?id=\"", [true, true]),
+        ("host ~ shop", [true, true]),
+        ("host = shop.test", [false, false]),
+        ("user_agent ~ .", [false, false]),
+        ("client_ip in (192.0.2.1, 10.0.0.0/8)", [true, true]),
+        ("client_ip = ::ffff:10.0.0.0/104", [true, true]),
+        ("client_ip != 10.0.0.0/8", [false, false]),
+        (
+            "server_ip = 2001:db8::/32 and server_port = 8080",
+            [true, true],
+        ),
+        ("response_time_ns > 500ms", [true, false]),
+        (
+            "response_time_ns > 0.5 s and response_time_ns < 1s",
+            [true, false],
+        ),
+        ("response_time_ns = 600000000", [true, false]),
+        ("request_ts_ns = 1700000000000000001", [true, true]),
+        ("request_ts_ns = 1700000000000000002", [false, false]),
+        ("response_bytes > 64KiB", [true, false]),
+        ("response_bytes > 70kB", [false, false]),
+        (
+            "status = 1 or status = 2 or (state = complete and not (host ~ other))",
+            [true, false],
+        ),
+        ("status = 503 or status = 1 and status = 2", [true, false]),
+    ] {
+        assert_eq!(matched(filter), want, "{filter}");
+    }
+    let mut flows = FlowBatch::default();
+    let row = FlowRow {
+        first_ns: 1_500_000,
+        ..FlowRow::default()
+    };
+    flows.push(row, &crate::flow::FlowText::default());
+    let first = flows.get(0).unwrap();
+    for (filter, want) in [
+        ("first = 1.5", true),
+        ("first > 1ms", true),
+        ("protocol = tcp and first > 2", false),
+    ] {
+        assert_eq!(
+            Filter::<FlowKind>::read(filter).unwrap().matches(&first),
+            want,
+            "{filter}"
+        );
+    }
+}
+
+#[test]
+fn faults_say_where() {
+    for (filter, column, words) in [
+        ("", 1, "expected a column"),
+        (
+            "status_code >=",
+            15,
+            "expected a value, the filter ends here",
+        ),
+        ("stat = 5", 1, "no column `stat`"),
+        (
+            "response = 5",
+            1,
+            "begins response_ts_ns, response_time_ns, response_bytes",
+        ),
+        (
+            "method = GET x",
+            14,
+            "expected `and`, `or` or the end, found `x`",
+        ),
+        ("status_code > high", 15, "`high` is not a valid number"),
+        ("status_code ~ 5", 15, "is not text"),
+        ("host > a", 8, "is text"),
+        ("host = \"x", 8, "not closed"),
+        ("(host = a", 10, "expected `)`"),
+        ("host in a", 9, "expected `(`"),
+        ("host = = =", 10, "expected a value, found `=`"),
+        ("client_ip = 10.0.0.0/33", 13, "not a valid network"),
+        ("response_time_ns > 5 parsecs", 20, "time span"),
+        ("uri ~ \"(\"", 7, "regular expression"),
+        ("status_code ! 5", 13, "expected =, !="),
+    ] {
+        let error = Filter::<HttpKind>::read(filter).unwrap_err();
+        assert_eq!(error.column, column, "{error}");
+        assert!(error.message.contains(words), "{error}");
+    }
+    let deep = format!("{}host{}", "(".repeat(1000), ")".repeat(1000));
+    assert!(
+        Filter::<HttpKind>::read(&deep)
+            .unwrap_err()
+            .message
+            .contains("deep")
+    );
+    let deep = format!("{}host", "not ".repeat(900));
+    assert!(
+        Filter::<HttpKind>::read(&deep)
+            .unwrap_err()
+            .message
+            .contains("deep")
+    );
+    assert!(Filter::<HttpKind>::read(&"x".repeat(5000)).is_err());
+}
+
+proptest! {
+    #[test]
+    fn whatever_is_written_is_read_or_refused(
+        text in "([a-z_]{0,12}|status_code|host|client_ip|[<>=!~(),\" ]|and|or|not|in|[0-9.]{1,6}|ms|é){0,12}"
+    ) {
+        if let Ok(filter) = Filter::<HttpKind>::read(&text) {
+            let batch = batch();
+            let matched = batch.views().filter(|view| filter.matches(view)).count();
+            prop_assert!(matched <= 2);
+        }
+    }
+}

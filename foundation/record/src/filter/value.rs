@@ -1,0 +1,196 @@
+//! Values in a filter, read in the type of their column.
+
+use std::net::IpAddr;
+
+use ipnet::IpNet;
+use regex::bytes::{Regex, RegexBuilder};
+
+use super::Op;
+use crate::prefix::Prefix;
+use crate::schema::{Field, FieldType, Value};
+
+/// Memory of a compiled expression, and of its automaton.
+const REGEX_BYTES: usize = 1 << 20;
+
+/// A value as a column is compared with it.
+#[derive(Debug)]
+pub(super) enum Literal {
+    /// A number; times and time spans in nanoseconds.
+    Number(u64),
+    /// One address or all of a network.
+    Network(IpNet),
+    /// Exactly this.
+    Text(Vec<u8>),
+    /// What `~` looks for.
+    Pattern(Regex),
+}
+
+impl Literal {
+    /// Reads `text` for a column; the error says what would have been right.
+    pub(super) fn read(text: &str, field: &Field, op: Op) -> Result<Self, String> {
+        match field.kind {
+            FieldType::Text | FieldType::Word if op == Op::Matches => pattern(text),
+            FieldType::Text | FieldType::Word => match op {
+                Op::Equal | Op::Unequal => Ok(Self::Text(text.as_bytes().to_vec())),
+                _ => Err(format!(
+                    "`{}` is text: compare it by =, !=, ~ or in",
+                    field.name
+                )),
+            },
+            FieldType::Bytes => Err(format!("`{}` cannot be compared", field.name)),
+            _ if op == Op::Matches => {
+                Err(format!("`{}` is not text: `~` searches text", field.name))
+            }
+            FieldType::Ip => match op {
+                Op::Equal | Op::Unequal => {
+                    let network = text.parse::<Prefix>().map_err(|error| error.to_string())?;
+                    Ok(Self::Network(canonical(network.0)))
+                }
+                _ => Err(format!(
+                    "`{}` is an address: compare it by =, != or in",
+                    field.name
+                )),
+            },
+            FieldType::TimeNs | FieldType::SpanNs => span(text, 1.0).map(Self::Number),
+            FieldType::Millis | FieldType::TimeMillis => span(text, 1e6).map(Self::Number),
+            FieldType::Port | FieldType::U16 | FieldType::U32 | FieldType::U64 | FieldType::I64 => {
+                count(text, field.unit == "bytes").map(Self::Number)
+            }
+        }
+    }
+
+    /// Whether `value` stands so to it.
+    pub(super) fn stands(&self, op: Op, value: &Value<'_>) -> bool {
+        match self {
+            Self::Number(number) => {
+                let value = match value {
+                    Value::U64(n) | Value::TimeNs(n) | Value::SpanNs(n) | Value::Millis(n) => *n,
+                    Value::Port(port) => u64::from(*port),
+                    _ => return false,
+                };
+                match op {
+                    Op::Equal => value == *number,
+                    Op::Unequal => value != *number,
+                    Op::Below => value < *number,
+                    Op::AtMost => value <= *number,
+                    Op::Above => value > *number,
+                    Op::AtLeast => value >= *number,
+                    Op::Matches => false,
+                }
+            }
+            Self::Network(network) => match value {
+                Value::Ip(address) => {
+                    network.contains(&address.to_canonical()) == (op == Op::Equal)
+                }
+                _ => false,
+            },
+            Self::Text(text) => {
+                bytes(value).is_some_and(|value| (value == text) == (op == Op::Equal))
+            }
+            Self::Pattern(regex) => bytes(value).is_some_and(|value| regex.is_match(value)),
+        }
+    }
+}
+
+const fn bytes<'a>(value: &Value<'a>) -> Option<&'a [u8]> {
+    match *value {
+        Value::Text(bytes) => Some(bytes),
+        Value::Word(word) => Some(word.as_bytes()),
+        _ => None,
+    }
+}
+
+fn pattern(text: &str) -> Result<Literal, String> {
+    let regex = RegexBuilder::new(text)
+        .case_insensitive(true)
+        .unicode(false)
+        .size_limit(REGEX_BYTES)
+        .dfa_size_limit(REGEX_BYTES)
+        .build();
+    regex.map(Literal::Pattern).map_err(|error| {
+        // Its last line says what; those before draw where.
+        let text = error.to_string();
+        let what = text.lines().last().unwrap_or_default();
+        let what = what.strip_prefix("error: ").unwrap_or(what);
+        format!("not a valid regular expression: {what}")
+    })
+}
+
+/// A network of IPv4 that is written as one of IPv6 (`::ffff:10.0.0.0/104`).
+fn canonical(network: IpNet) -> IpNet {
+    match (network.addr().to_canonical(), network) {
+        (IpAddr::V4(address), IpNet::V6(mapped)) => {
+            let length = mapped.prefix_len().checked_sub(96);
+            let network = length.and_then(|length| IpNet::new(address.into(), length).ok());
+            network.unwrap_or(IpNet::V6(mapped))
+        }
+        (_, network) => network,
+    }
+}
+
+/// A number and what follows it.
+fn split(text: &str) -> (&str, &str) {
+    let end = text.find(|c: char| !(c.is_ascii_digit() || c == '.'));
+    let (number, unit) = text.split_at(end.unwrap_or(text.len()));
+    (number, unit.trim_start())
+}
+
+/// A time span in nanoseconds; a number alone counts units of `unit_ns`.
+fn span(text: &str, unit_ns: f64) -> Result<u64, String> {
+    let wrong = || format!("`{text}` is not a valid time span: write 500ms, 1.5s or a number");
+    let (number, unit) = split(text);
+    let factor = match unit {
+        "" => unit_ns,
+        "ns" => 1.0,
+        "us" | "\u{b5}s" | "\u{3bc}s" => 1e3,
+        "ms" => 1e6,
+        "s" => 1e9,
+        "m" | "min" => 60e9,
+        "h" => 3600e9,
+        _ => return Err(wrong()),
+    };
+    // Whole nanoseconds need more digits than a floating-point number has.
+    if factor <= 1.0
+        && let Ok(whole) = number.parse::<u64>()
+    {
+        return Ok(whole);
+    }
+    let number: f64 = number.parse().map_err(|_| wrong())?;
+    whole(number * factor).ok_or_else(wrong)
+}
+
+/// A count, with a unit of size where it counts bytes.
+fn count(text: &str, is_bytes: bool) -> Result<u64, String> {
+    let wrong = || {
+        let example = if is_bytes {
+            ", such as 1500, 10kB or 64KiB"
+        } else {
+            ""
+        };
+        format!("`{text}` is not a valid number{example}")
+    };
+    let (number, unit) = split(text);
+    let factor = match unit {
+        "" => 1,
+        _ if !is_bytes => return Err(wrong()),
+        "B" => 1,
+        "k" | "kB" | "KB" => 1_000,
+        "K" | "KiB" => 1 << 10,
+        "M" | "MB" => 1_000_000,
+        "MiB" => 1 << 20,
+        "G" | "GB" => 1_000_000_000,
+        "GiB" => 1 << 30,
+        _ => return Err(wrong()),
+    };
+    let number: u64 = number.parse().map_err(|_| wrong())?;
+    number.checked_mul(factor).ok_or_else(wrong)
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "within the range of u64, which was looked at"
+)]
+fn whole(number: f64) -> Option<u64> {
+    (number.is_finite() && (0.0..1.8e19).contains(&number)).then(|| number.round() as u64)
+}
