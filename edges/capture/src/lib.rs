@@ -12,6 +12,7 @@
 //! with the offset of the first byte that could not be used; the next file follows.
 #![forbid(unsafe_code)]
 
+pub mod chosen;
 mod decompress;
 pub mod files;
 mod filter;
