@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod archive;
+mod chunks;
 mod command;
 mod common_args;
 mod config;
@@ -20,6 +21,7 @@ mod load;
 mod merge;
 mod model;
 mod outputs;
+mod packets;
 mod passive;
 mod progress;
 mod schema;

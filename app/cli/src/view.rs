@@ -8,7 +8,7 @@ use anyhow::anyhow;
 use linkweir_console::top::{self, Top, TopOptions};
 use linkweir_console::{Console, ConsoleError, ConsoleOptions, Webhook, WebhookOptions};
 use linkweir_engine::{Loss, RunReport, Sink};
-use linkweir_live::alert::{MAX_RULES, Rule};
+use linkweir_live::alert::{AlertEvent, MAX_RULES, Rule};
 use linkweir_live::api::{FlowFigures, GatewayFigures, Tick};
 use linkweir_live::gateway::{GatewayStatus, StatusBoard};
 use linkweir_live::{Kind, LiveOf, LiveOptions};
@@ -185,6 +185,12 @@ impl<K: Viewed> View<K> {
             count,
             ..Loss::default()
         })
+    }
+
+    /// The alert events behind number `after` that are still kept, with their numbers.
+    pub(crate) fn events_after(&self, after: u64) -> Vec<(u64, AlertEvent)> {
+        let events = self.0.as_ref().map(|shown| shown.live.events_after(after));
+        events.unwrap_or_default()
     }
 
     /// Waits until somebody asks for the end where there is a page of files, which are read faster than

@@ -8,6 +8,7 @@ use linkweir_flows::Classifier;
 use linkweir_sink::Format;
 
 use crate::common_args::{ViewArgs, applications};
+use crate::packets::PacketArgs;
 use crate::passive::args::{FeederArgs, InputArgs, OutputArgs, PageArgs, WorkerArgs, after_help};
 use crate::units;
 
@@ -53,6 +54,9 @@ pub(crate) struct FlowsArgs {
 
     #[command(flatten)]
     pub(crate) store: FlowStoreArgs,
+
+    #[command(flatten)]
+    pub(crate) packets: PacketArgs,
 
     #[command(flatten)]
     pub(crate) view: ViewArgs,

@@ -21,6 +21,7 @@ use linkweir_wire::{DecodeFaults, FragmentStats};
 use self::args::FlowFormat;
 use crate::exit::Wrong;
 use crate::files::refused;
+use crate::packets::{self, Packets};
 use crate::passive::command::{Flags, Named, Page, Passive, Share, start_page, start_view};
 use crate::passive::watch::Viewer;
 use crate::signals::Signals;
@@ -61,6 +62,7 @@ impl Passive for FlowsArgs {
             writes: writes
                 .into_iter()
                 .filter_map(|(flag, path)| Some((flag, path?)))
+                .chain(self.packets.written())
                 .collect(),
         }
     }
@@ -197,6 +199,10 @@ impl Passive for FlowsArgs {
         signals: &Signals,
     ) -> anyhow::Result<Option<Box<dyn Viewer>>> {
         start_view(&self.flags(), outputs, signals)
+    }
+
+    fn packets(&self, outputs: &mut Outputs<Self::Record>) -> anyhow::Result<Packets> {
+        packets::start(&self.packets, &self.flags(), outputs)
     }
 
     fn page(outputs: &mut Outputs<FlowKind>) -> Option<Page> {

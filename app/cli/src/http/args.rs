@@ -8,6 +8,7 @@ use linkweir_http::PortSet;
 use linkweir_sink::Format;
 
 use crate::common_args::{ViewArgs, formats};
+use crate::packets::PacketArgs;
 use crate::passive::args::{FeederArgs, InputArgs, OutputArgs, PageArgs, WorkerArgs, after_help};
 use crate::units;
 
@@ -74,6 +75,20 @@ pub(crate) struct HttpArgs {
     /// standard output.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Output")]
     pub(crate) sketch: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) packets: PacketArgs,
+
+    /// Write the packets of this record to `--pcap-out`, and no records: a line of jsonl as it is, `@FILE` or
+    /// `-` (several lines are several records). Which packets that are: see `--pcap-filter`.
+    #[arg(
+        long,
+        value_name = "RECORD|@FILE",
+        requires_all = ["pcap_out", "read"],
+        conflicts_with_all = ["interface", "feed", "write", "pcap_filter", "alert", "report", "sketch", "summary", "console", "top"],
+        help_heading = "Packets"
+    )]
+    pub(crate) packets_of: Option<String>,
 
     #[command(flatten)]
     pub(crate) view: ViewArgs,

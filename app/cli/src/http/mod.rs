@@ -22,6 +22,7 @@ use self::summary::HttpCounters;
 use crate::exit::{Exit, warn};
 use crate::merge::sketch::HttpTotals;
 use crate::outputs;
+use crate::packets::{self, Packets};
 use crate::passive::command::{Flags, Page, Passive, Share, start_page, start_view};
 use crate::passive::run::run as run_passive;
 #[cfg(feature = "parquet")]
@@ -36,6 +37,9 @@ pub(crate) fn run(args: &HttpArgs) -> anyhow::Result<Exit> {
     #[cfg(feature = "parquet")]
     if !args.from_halves.is_empty() && !args.input.list_interfaces {
         return run_over(args, HalvesSource::new(&args.from_halves));
+    }
+    if let Some(records) = &args.packets_of {
+        return packets::find::<HttpKind>(records, &args.packets, &args.flags());
     }
     run_passive(args)
 }
@@ -59,7 +63,7 @@ impl Passive for HttpArgs {
             workers: self.workers.workers,
             is_sorted: self.tracking.sort,
             reads: Vec::new(),
-            writes: Vec::new(),
+            writes: self.packets.written().into_iter().collect(),
         }
     }
 
@@ -159,6 +163,10 @@ impl Passive for HttpArgs {
         signals: &Signals,
     ) -> anyhow::Result<Option<Box<dyn Viewer>>> {
         start_view(&self.flags(), outputs, signals)
+    }
+
+    fn packets(&self, outputs: &mut Outputs<Self::Record>) -> anyhow::Result<Packets> {
+        packets::start(&self.packets, &self.flags(), outputs)
     }
 
     fn page(outputs: &mut Outputs<HttpKind>) -> Option<Page> {

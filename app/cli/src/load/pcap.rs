@@ -1,17 +1,10 @@
 //! A capture of everything that is sent and received, written beside the run.
 
-use std::io::{self, Write as _};
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
-use std::thread::JoinHandle;
-
 use anyhow::Context as _;
 use linkweir_sink::Document;
 use linkweir_wire::Timestamp;
 
-/// Bytes that are handed over at a time.
-const CHUNK: usize = 256 << 10;
-/// Chunks that wait for the disk at most: 64 MiB.
-const WAITING: usize = 256;
+use crate::chunks::{CHUNK_BYTES, Chunks};
 
 /// Writes frames to a pcap file with nanoseconds (magic 0xa1b23c4d, Ethernet) on a thread of its own.
 ///
@@ -20,32 +13,23 @@ const WAITING: usize = 256;
 pub(super) struct Pcap {
     chunk: Vec<u8>,
     frames_in_chunk: u64,
-    sender: Option<SyncSender<Vec<u8>>>,
-    writer: Option<JoinHandle<io::Result<()>>>,
-    lost: u64,
+    out: Chunks,
 }
 
 impl Pcap {
     /// Begins a capture in `file`, which was opened to be written in pieces.
-    pub(super) fn begin(mut file: Document) -> anyhow::Result<Self> {
-        let mut header = Vec::with_capacity(24);
+    pub(super) fn begin(file: Document) -> anyhow::Result<Self> {
+        let mut header = Vec::with_capacity(CHUNK_BYTES);
         header.extend_from_slice(&0xa1b2_3c4d_u32.to_le_bytes());
         header.extend_from_slice(&2_u16.to_le_bytes());
         header.extend_from_slice(&4_u16.to_le_bytes());
         header.extend_from_slice(&[0; 8]);
         header.extend_from_slice(&(256_u32 << 10).to_le_bytes());
         header.extend_from_slice(&1_u32.to_le_bytes());
-        file.write_all(&header)?;
-        let (sender, chunks) = sync_channel(WAITING);
-        let writer = std::thread::Builder::new()
-            .name("pcap".to_owned())
-            .spawn(move || write(&chunks, file))?;
         Ok(Self {
-            chunk: Vec::with_capacity(CHUNK),
+            chunk: header,
             frames_in_chunk: 0,
-            sender: Some(sender),
-            writer: Some(writer),
-            lost: 0,
+            out: Chunks::begin(file, false)?,
         })
     }
 
@@ -59,45 +43,19 @@ impl Pcap {
         self.chunk.extend_from_slice(&length);
         self.chunk.extend_from_slice(bytes);
         self.frames_in_chunk += 1;
-        if self.chunk.len() >= CHUNK {
-            self.hand_over();
-        }
-    }
-
-    fn hand_over(&mut self) {
-        let chunk = std::mem::replace(&mut self.chunk, Vec::with_capacity(CHUNK));
-        let frames = std::mem::take(&mut self.frames_in_chunk);
-        let Some(sender) = &self.sender else { return };
-        match sender.try_send(chunk) {
-            Ok(()) => {}
-            Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => self.lost += frames,
+        if self.chunk.len() >= CHUNK_BYTES {
+            let chunk = std::mem::replace(&mut self.chunk, Vec::with_capacity(CHUNK_BYTES));
+            self.out
+                .push(chunk, std::mem::take(&mut self.frames_in_chunk));
         }
     }
 
     /// Writes what is left; how many frames are missing.
-    pub(super) fn finish(mut self) -> anyhow::Result<u64> {
-        // The last chunk waits for its place: the schedule is over.
-        if let Some(sender) = self.sender.take()
-            && sender.send(std::mem::take(&mut self.chunk)).is_err()
-        {
-            self.lost += self.frames_in_chunk;
-        }
-        if let Some(writer) = self.writer.take() {
-            match writer.join() {
-                Ok(written) => written.context("--pcap")?,
-                Err(_) => anyhow::bail!("--pcap: the writer has panicked"),
-            }
-        }
-        Ok(self.lost)
+    pub(super) fn finish(self) -> anyhow::Result<u64> {
+        let (lost, written) = self.out.finish(self.chunk, self.frames_in_chunk);
+        written.context("--pcap")?;
+        Ok(lost)
     }
-}
-
-fn write(chunks: &Receiver<Vec<u8>>, mut file: Document) -> io::Result<()> {
-    for chunk in chunks {
-        // Whole frames.
-        file.write_all(&chunk)?;
-    }
-    file.finish().map_err(io::Error::other)
 }
 
 #[cfg(test)]

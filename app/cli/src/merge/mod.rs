@@ -133,6 +133,7 @@ fn conclude(args: &MergeArgs, sum: &Sketch, summary: Option<Document>) -> anyhow
         fragments: &FragmentStats::default(),
         elapsed: sum.elapsed(),
         workers: &[],
+        packets: None,
     };
     if let Some(document) = summary {
         document

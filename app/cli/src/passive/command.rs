@@ -17,6 +17,7 @@ use super::watch::Viewer;
 use crate::common_args::ViewArgs;
 use crate::merge::sketch::HttpTotals;
 use crate::outputs;
+use crate::packets::Packets;
 use crate::signals::Signals;
 use crate::view::{Subject, View, Viewed};
 
@@ -73,6 +74,11 @@ pub(crate) trait Passive {
         _signals: &Signals,
     ) -> anyhow::Result<Option<Box<dyn Viewer>>> {
         Ok(None)
+    }
+
+    /// Starts to keep the packets that the flags ask for.
+    fn packets(&self, _outputs: &mut Outputs<Self::Record>) -> anyhow::Result<Packets> {
+        Ok(Packets::default())
     }
 
     /// Collects what the page of `--report` shows.

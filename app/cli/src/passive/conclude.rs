@@ -13,6 +13,7 @@ use crate::exit::{Exit, say, warn};
 use crate::files;
 use crate::merge::sketch::{RunTotals, Sketch};
 use crate::outputs::Documents;
+use crate::packets::PacketTotals;
 
 /// What a run needs when its stages have ended.
 pub(super) struct Ending<'a> {
@@ -33,6 +34,7 @@ impl Ending<'_> {
         outcome: Result<(), RunError>,
     ) -> anyhow::Result<Exit> {
         let elapsed = self.watcher.finish(&mut report);
+        let packets = self.watcher.finish_packets(self.flags.input, &mut report);
         let mut exit = match outcome {
             Ok(()) => Exit::Done,
             Err(RunError::Output(NoOutput::ClosedPipe)) => {
@@ -46,6 +48,7 @@ impl Ending<'_> {
             }
         };
         let mut ended = Ended::<C::Counters>::new::<C>(report, each, stages, elapsed);
+        ended.packets = packets;
         // A document that cannot be written is an output that has failed.
         if let (Some(page), Some(document)) = (self.page, self.documents.report) {
             let html = page(&report_meta(&self.flags, &ended.totals()));
@@ -86,6 +89,7 @@ struct Ended<N> {
     fragments: FragmentStats,
     elapsed: Duration,
     workers: Vec<WorkerTotals>,
+    packets: Option<PacketTotals>,
 }
 
 impl<N: Counters> Ended<N> {
@@ -102,6 +106,7 @@ impl<N: Counters> Ended<N> {
             report,
             elapsed,
             workers: Vec::new(),
+            packets: None,
         };
         for stage in stages {
             C::count(
@@ -132,6 +137,7 @@ impl<N: Counters> Ended<N> {
             fragments: &self.fragments,
             elapsed: self.elapsed,
             workers: &self.workers,
+            packets: self.packets.as_ref(),
         }
     }
 }

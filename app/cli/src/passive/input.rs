@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 use std::io::Write as _;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use anyhow::anyhow;
 use linkweir_capture::live::{
@@ -34,22 +36,29 @@ pub(crate) fn open(args: &InputArgs, sockets: usize, signals: &Signals) -> anyho
                     .to_owned()
             )));
         }
-        true => open_files(args, signals).map(|files| Opened::Files(Box::new(files))),
+        true => open_files(args, signals.stop_flag()).map(|files| Opened::Files(Box::new(files))),
     };
-    opened.map_err(|error| {
-        if error.input == "-f" {
-            anyhow!(Wrong(error.to_string()))
-        } else {
-            error.into()
-        }
-    })
+    opened.map_err(unopened)
 }
 
-fn open_files(args: &InputArgs, signals: &Signals) -> Result<CaptureFiles, SourceError> {
+/// An input that could not be opened: a wrong filter is wrong usage.
+pub(crate) fn unopened(error: SourceError) -> anyhow::Error {
+    if error.input == "-f" {
+        anyhow!(Wrong(error.to_string()))
+    } else {
+        error.into()
+    }
+}
+
+/// Opens `-r`.
+pub(crate) fn open_files(
+    args: &InputArgs,
+    stop: Arc<AtomicBool>,
+) -> Result<CaptureFiles, SourceError> {
     let inputs: Vec<Input> = args.read.iter().cloned().map(Input::from).collect();
     let options = ReadOptions {
         filter: args.filter.clone(),
-        stop: signals.stop_flag(),
+        stop,
         chunk_bytes: usize::try_from(args.read_size).unwrap_or(usize::MAX),
         ..ReadOptions::default()
     };

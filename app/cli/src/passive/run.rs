@@ -111,6 +111,7 @@ impl<'a, C: Passive> Ready<'a, C> {
             summary: AtEnd::open("--summary", output.summary.as_deref(), existing)?,
         };
         let page = report.and_then(|_| C::page(&mut outputs));
+        let packets = command.packets(&mut outputs)?;
         let view = command.view(&mut outputs, &signals)?;
         Ok(Job {
             command,
@@ -120,7 +121,7 @@ impl<'a, C: Passive> Ready<'a, C> {
                 flags,
                 documents,
                 page,
-                watcher: Watcher::new(signals, meter, view, is_live),
+                watcher: Watcher::new(signals, meter, view, packets, is_live),
             },
         })
     }
@@ -151,6 +152,7 @@ impl<C: Passive> Job<'_, C> {
         let mut stage = self.command.stage(&self.config, share);
         let limit = Limit::new(self.ending.flags.input.count);
         let watcher = &mut self.ending.watcher;
+        let source = watcher.packets.keep(source);
         let (report, outcome) = Run::new(&mut stage, &mut self.outputs, limit)
             .sorted(self.ending.flags.is_sorted)
             .drive(source, |report, progress| watcher.look(report, progress));
@@ -164,8 +166,10 @@ impl<C: Passive> Job<'_, C> {
             self.command
                 .stage(&self.config, Share::Kernel { index, count })
         };
+        let packets = &self.ending.watcher.packets;
+        let sources = sources.into_iter().map(|source| packets.keep(source));
         let workers = Workers {
-            shards: sources.into_iter().zip((0..).map(stage)).collect(),
+            shards: sources.zip((0..).map(stage)).collect(),
             dispatcher: None,
             limit: Limit::new(self.ending.flags.input.count),
             is_sorted: self.ending.flags.is_sorted,
@@ -180,6 +184,7 @@ impl<C: Passive> Job<'_, C> {
             self.command
                 .stage(&self.config, Share::Reader { index, count })
         };
+        let source = self.ending.watcher.packets.keep(source);
         let (mut ports, consumers) = rings(self.ending.flags.workers)?;
         let (config, limit) = (
             self.config.clone(),

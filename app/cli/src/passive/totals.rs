@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 
 use crate::exit::{safe, warn};
 use crate::outputs;
+use crate::packets::PacketTotals;
 use crate::screen::{self, listed};
 
 /// A row of the screen: label and text.
@@ -82,6 +83,8 @@ pub(crate) struct Totals<'a, N> {
     pub(crate) elapsed: Duration,
     /// The share of each worker, where there were several.
     pub(crate) workers: &'a [WorkerTotals],
+    /// The packets of `--pcap-out`.
+    pub(crate) packets: Option<&'a PacketTotals>,
 }
 
 impl<N: Counters> Totals<'_, N> {
@@ -117,6 +120,9 @@ impl<N: Counters> Totals<'_, N> {
         }
         json.extend(interfaces_json(report));
         json.insert("fragments".to_owned(), fragments_json(self.fragments));
+        if let Some(packets) = self.packets {
+            json.insert("pcap_out".to_owned(), packets.to_json());
+        }
         json.insert(N::KEY.to_owned(), N::to_json(self));
         Value::Object(json)
     }
@@ -133,6 +139,7 @@ impl<N: Counters> Totals<'_, N> {
         add_undecoded(self.faults, report.packets, &mut rows);
         rows.extend(fragments(self.fragments));
         N::add_rows(self, &mut rows);
+        rows.extend(self.packets.map(PacketTotals::row));
         rows.extend(self.shares());
         screen::rows(&rows)
     }

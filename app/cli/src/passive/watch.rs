@@ -3,9 +3,12 @@
 use std::time::Duration;
 
 use linkweir_engine::{Directive, Fault, Loss, Progress, RunReport};
+use linkweir_live::alert::AlertEvent;
 
 use crate::exit::{Exit, warn};
 use crate::outputs::ReportedLosses;
+use crate::packets::{PacketTotals, Packets};
+use crate::passive::args::InputArgs;
 use crate::progress::Meter;
 use crate::signals::Signals;
 use crate::view::{View, Viewed};
@@ -20,6 +23,9 @@ pub(crate) trait Viewer {
 
     /// Whether the terminal is taken: nothing else may write to it.
     fn is_covered(&self) -> bool;
+
+    /// The alert events behind number `after`, with their numbers.
+    fn events_after(&self, after: u64) -> Vec<(u64, AlertEvent)>;
 
     /// Everything is written: stays while there is something to look at.
     fn stay(&self, signals: &Signals);
@@ -38,6 +44,10 @@ impl<K: Viewed> Viewer for View<K> {
         Self::is_covered(self)
     }
 
+    fn events_after(&self, after: u64) -> Vec<(u64, AlertEvent)> {
+        Self::events_after(self, after)
+    }
+
     fn stay(&self, signals: &Signals) {
         Self::stay(self, signals);
     }
@@ -50,6 +60,7 @@ pub(super) struct Watcher {
     reported: usize,
     losses: ReportedLosses,
     view: Option<Box<dyn Viewer>>,
+    pub(super) packets: Packets,
     /// The source looks at the signal too, and ends when it has given what it still holds.
     ends_itself: bool,
 }
@@ -59,6 +70,7 @@ impl Watcher {
         signals: Signals,
         meter: Meter,
         view: Option<Box<dyn Viewer>>,
+        packets: Packets,
         ends_itself: bool,
     ) -> Self {
         Self {
@@ -67,6 +79,7 @@ impl Watcher {
             reported: 0,
             losses: ReportedLosses::default(),
             view,
+            packets,
             ends_itself,
         }
     }
@@ -82,6 +95,7 @@ impl Watcher {
         let due = self.meter.tick(report, progress);
         if let Some(view) = &mut self.view {
             view.tick(report);
+            self.packets.alerts(|after| view.events_after(after));
         }
         if self.signals.take_report() {
             self.meter.say(report, progress);
@@ -89,8 +103,10 @@ impl Watcher {
         if self.signals.stop() && !self.ends_itself {
             Directive::Stop
         } else if self.signals.take_rotate() {
+            self.packets.rotate();
             Directive::Rotate
         } else if due {
+            self.packets.flush();
             Directive::Flush
         } else {
             Directive::Continue
@@ -110,6 +126,9 @@ impl Watcher {
     pub(super) fn finish(&mut self, report: &mut RunReport) -> Duration {
         self.meter.clear();
         let undelivered = self.view.as_mut().and_then(|view| view.finish(report));
+        if let Some(view) = &self.view {
+            self.packets.alerts(|after| view.events_after(after));
+        }
         report.losses.extend(undelivered);
         for fault in report.faults.iter().skip(self.reported) {
             warn(&describe(fault));
@@ -117,9 +136,22 @@ impl Watcher {
         self.losses.tell(&report.losses);
         self.meter.elapsed()
     }
+
+    /// The packets that were chosen, once all records are written.
+    pub(super) fn finish_packets(
+        &self,
+        input: &InputArgs,
+        report: &mut RunReport,
+    ) -> Option<PacketTotals> {
+        let totals = self.packets.finish(input, &self.signals, report.packets)?;
+        totals.warn();
+        report.losses.push(totals.loss());
+        Some(totals)
+    }
 }
 
-fn describe(fault: &Fault) -> String {
+/// A fault as it is reported: input, place, cause.
+pub(crate) fn describe(fault: &Fault) -> String {
     match fault.offset {
         Some(offset) => format!("{}: at byte {offset}: {}", fault.input, fault.message),
         None => format!("{}: {}", fault.input, fault.message),

@@ -36,6 +36,7 @@ mod load_words;
 mod media;
 mod merge;
 mod model;
+mod packets;
 mod privileges;
 mod settings;
 mod signals;

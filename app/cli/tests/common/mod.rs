@@ -77,7 +77,12 @@ pub fn demo_truth() -> Value {
 
 /// The frames of the bundled capture.
 pub fn demo_frames() -> Vec<CapturedFrame> {
-    let inputs = [Input::from(demo())];
+    frames_of(&demo())
+}
+
+/// The frames of a capture without faults.
+pub fn frames_of(path: &Path) -> Vec<CapturedFrame> {
+    let inputs = [Input::from(path)];
     let mut source = CaptureFiles::open(&inputs, ReadOptions::default()).unwrap();
     let mut frames = Vec::new();
     loop {

@@ -1,0 +1,76 @@
+//! A file whose pieces a thread of its own writes, so that who makes them need not wait for the disk.
+
+use std::io::{self, Write as _};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::thread::JoinHandle;
+
+use linkweir_sink::Document;
+
+/// Bytes that are best handed over at a time.
+pub(crate) const CHUNK_BYTES: usize = 256 << 10;
+/// Chunks that wait for the disk at most: 64 MiB.
+const WAITING: usize = 256;
+
+/// Writes pieces of a file. Where the disk does not keep up, pieces are left out and counted, or waited for.
+#[derive(Debug)]
+pub(crate) struct Chunks {
+    sender: Option<SyncSender<Vec<u8>>>,
+    writer: Option<JoinHandle<io::Result<()>>>,
+    waits: bool,
+    lost: u64,
+}
+
+impl Chunks {
+    /// Begins to write `file`, which was opened to be written in pieces.
+    pub(crate) fn begin(file: Document, waits: bool) -> io::Result<Self> {
+        let (sender, chunks) = sync_channel(WAITING);
+        let writer = std::thread::Builder::new()
+            .name("pcap".to_owned())
+            .spawn(move || write(&chunks, file))?;
+        Ok(Self {
+            sender: Some(sender),
+            writer: Some(writer),
+            waits,
+            lost: 0,
+        })
+    }
+
+    /// Hands over a piece with so many frames.
+    pub(crate) fn push(&mut self, chunk: Vec<u8>, frames: u64) {
+        let Some(sender) = &self.sender else { return };
+        let is_taken = if self.waits {
+            sender.send(chunk).is_ok()
+        } else {
+            !matches!(
+                sender.try_send(chunk),
+                Err(TrySendError::Full(_) | TrySendError::Disconnected(_))
+            )
+        };
+        if !is_taken {
+            self.lost += frames;
+        }
+    }
+
+    /// Writes the last piece, which waits for its place; how many frames are missing, and how the writing
+    /// went.
+    pub(crate) fn finish(mut self, last: Vec<u8>, frames: u64) -> (u64, io::Result<()>) {
+        self.waits = true;
+        self.push(last, frames);
+        self.sender = None;
+        let written = match self.writer.take().map(JoinHandle::join) {
+            Some(Ok(written)) => written,
+            Some(Err(_)) => Err(io::Error::other("the writer has panicked")),
+            None => Ok(()),
+        };
+        (self.lost, written)
+    }
+}
+
+fn write(chunks: &Receiver<Vec<u8>>, mut file: Document) -> io::Result<()> {
+    for chunk in chunks {
+        // Whole frames, seen at once by who reads the partial file.
+        file.write_all(&chunk)?;
+        file.flush()?;
+    }
+    file.finish().map_err(io::Error::other)
+}
