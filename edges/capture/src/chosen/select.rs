@@ -286,7 +286,7 @@ impl Window {
         if is_later && self.first_seq != Some(tcp.seq()) && begins_request(tcp.payload) {
             return true;
         }
-        self.first_seq.get_or_insert(tcp.seq());
+        self.first_seq.get_or_insert_with(|| tcp.seq());
         false
     }
 }

@@ -54,9 +54,9 @@ impl<K> fmt::Debug for Filter<K> {
 
 #[derive(Debug)]
 enum Node {
-    And(Vec<Node>),
-    Or(Vec<Node>),
-    Not(Box<Node>),
+    And(Vec<Self>),
+    Or(Vec<Self>),
+    Not(Box<Self>),
     /// The column is there.
     There(usize),
     /// The column and one of the values stand so to each other.
