@@ -194,7 +194,7 @@ impl Packets {
             counts,
             lost: out.lost,
             destination: shared.destination.clone(),
-            cause: out.failed.or(again.err()),
+            cause: out.failed.or_else(|| again.err()),
         })
     }
 }

@@ -52,7 +52,7 @@ impl Out {
         let (lost, written) = chunks.finish(Vec::new(), 0);
         self.lost += lost;
         if let Err(error) = written {
-            self.failed.get_or_insert(error.to_string());
+            self.failed.get_or_insert_with(|| error.to_string());
         }
     }
 
@@ -60,7 +60,7 @@ impl Out {
     pub(super) fn rotate(&mut self) {
         self.complete();
         if let Err(error) = self.begin() {
-            self.failed.get_or_insert(error.to_string());
+            self.failed.get_or_insert_with(|| error.to_string());
         }
     }
 }
