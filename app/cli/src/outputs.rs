@@ -66,19 +66,33 @@ impl AtEnd {
     pub(crate) fn write(self, text: &str) -> Option<Loss> {
         let destination = self.document.destination().to_owned();
         let error = self.document.write_whole(text.as_bytes()).err()?;
-        let cause = format!("{}: {error}", self.flag);
-        warn(&cause);
-        Some(Loss {
-            destination,
-            count: 0,
-            cause: Some(cause),
-            has_failed: true,
-        })
+        Some(not_written(self.flag, destination, &error))
+    }
+
+    /// Writes it in the middle of a run: what is written next takes its place.
+    pub(crate) fn write_and_reopen(self, text: &str) -> Result<Self, Loss> {
+        let (flag, destination) = (self.flag, self.document.destination().to_owned());
+        match self.document.write_and_reopen(text.as_bytes()) {
+            Ok(document) => Ok(Self { flag, document }),
+            Err(error) => Err(not_written(flag, destination, &error)),
+        }
     }
 
     /// The same for an object.
     pub(crate) fn write_json(self, object: &Value) -> Option<Loss> {
         self.write(&format!("{object:#}\n"))
+    }
+}
+
+/// Says why a document was not written.
+fn not_written(flag: &str, destination: String, error: &impl std::fmt::Display) -> Loss {
+    let cause = format!("{flag}: {error}");
+    warn(&cause);
+    Loss {
+        destination,
+        count: 0,
+        cause: Some(cause),
+        has_failed: true,
     }
 }
 

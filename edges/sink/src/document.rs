@@ -103,6 +103,17 @@ impl Document {
         self.finish()
     }
 
+    /// Writes the whole of it as it is now, and opens it again: what is written next takes its place.
+    ///
+    /// # Errors
+    /// As [`Document::write_whole`] and [`Document::open`].
+    pub fn write_and_reopen(self, bytes: &[u8]) -> Result<Self, SinkError> {
+        let destination = self.destination.clone();
+        let (announce, part) = (self.options.announce, self.part);
+        self.write_whole(bytes)?;
+        Self::open_as(&destination, Existing::Replace, announce, part)
+    }
+
     /// Writes one JSON object, indented, with a line feed at its end.
     ///
     /// # Errors
@@ -229,6 +240,23 @@ mod tests {
         write(Existing::Replace, "c");
         assert_eq!([text("r.html"), text("r.html.1")], ["c", "b"]);
         assert_eq!(names(directory.path()), ["r.html", "r.html.1"]);
+    }
+
+    #[test]
+    fn what_is_written_again_replaces_only_what_this_run_wrote() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("r.json");
+        fs::write(&path, "of a run before").unwrap();
+        let text = |name: &str| fs::read_to_string(directory.path().join(name)).unwrap();
+        let mut document = open(&path, Existing::Keep).unwrap();
+        for now in ["one", "two"] {
+            document = document.write_and_reopen(now.as_bytes()).unwrap();
+            assert_eq!([text("r.json"), text("r.json.1")], [now, "of a run before"]);
+        }
+        // A run that is killed now leaves the last one.
+        drop(document);
+        assert_eq!(names(directory.path()), ["r.json", "r.json.1"]);
+        assert_eq!(text("r.json"), "two");
     }
 
     #[test]
