@@ -92,6 +92,12 @@ impl Statuses {
         self.0.iter().map(|(code, count)| (*code, *count))
     }
 
+    /// How many came with a code.
+    #[must_use]
+    pub fn of(&self, code: u16) -> u64 {
+        self.0.get(&code).copied().unwrap_or(0)
+    }
+
     /// Responses by class: 1xx to 5xx; what is none of these is in none.
     #[must_use]
     pub fn classes(&self) -> [u64; 5] {

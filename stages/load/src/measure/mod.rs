@@ -23,6 +23,7 @@ use std::sync::Arc;
 mod counts;
 mod figures;
 mod open;
+mod progress;
 mod series;
 mod times;
 mod verdict;
@@ -30,6 +31,7 @@ mod verdict;
 pub use counts::{Failures, Statuses};
 pub use figures::{Arrivals, Figures, Generator, Group, MAX_GROUPS, Stages};
 pub use open::{Little, OpenSessions};
+pub use progress::{GroupProgress, Progress, Recent};
 pub use series::{Bin, MAX_BINS, Series};
 pub use times::Times;
 pub use verdict::{Limits, Verdict};
@@ -103,6 +105,8 @@ pub struct Measure<R> {
     figures: Figures,
     records: Option<Records>,
     recent: Coarse,
+    /// Times since the last look, where somebody looks.
+    watched: Option<Box<Recent>>,
 }
 
 impl<R: Roll> Measure<R> {
@@ -123,7 +127,20 @@ impl<R: Roll> Measure<R> {
             },
             records: options.has_records.then(Records::default),
             recent: Coarse::default(),
+            watched: None,
         }
+    }
+
+    /// From now on somebody looks: times are kept for [`Measure::progress`] too.
+    pub fn watch(&mut self) {
+        self.watched.get_or_insert_default();
+    }
+
+    /// A look at the run. What it takes is some counters and the histograms of the times since the last one,
+    /// which are not copied.
+    pub fn progress(&mut self) -> Progress {
+        let recent = self.watched.as_deref_mut().map(std::mem::take);
+        Progress::of(&self.figures, recent.unwrap_or_default())
     }
 
     /// What was measured so far.
@@ -180,7 +197,11 @@ impl<R: Roll> Observer for Measure<R> {
         self.plan(planned);
         let figures = &mut self.figures;
         figures.started += 1;
-        figures.stages.lag.record(started.nanos_since(planned));
+        let lag = started.nanos_since(planned);
+        figures.stages.lag.record(lag);
+        if let Some(watched) = &mut self.watched {
+            watched.lag.record(lag);
+        }
         figures.open.start(started, &mut figures.series);
         if let Some(bin) = figures.series.at(started) {
             bin.started += 1;
@@ -193,6 +214,9 @@ impl<R: Roll> Observer for Measure<R> {
     fn on_connect(&mut self, client: Client, handshake_ns: u64, _syn_retransmissions: u32) {
         self.figures.connections += 1;
         self.figures.stages.connect.record(handshake_ns);
+        if let Some(watched) = &mut self.watched {
+            watched.connect.record(handshake_ns);
+        }
         if let Some(group) = self.group(client) {
             group.connect.record(handshake_ns);
         }
@@ -234,8 +258,15 @@ impl<R: Roll> Observer for Measure<R> {
                 bin.response.record(nanos);
                 bin.response_sum_ns = bin.response_sum_ns.saturating_add(nanos);
             }
-            if let Some(nanos) = exchange.service_time_ns() {
+            let service = exchange.service_time_ns();
+            if let Some(nanos) = service {
                 figures.stages.service.record(nanos);
+            }
+            if let Some(watched) = &mut self.watched {
+                watched.response.record(nanos);
+                if let Some(nanos) = service {
+                    watched.service.record(nanos);
+                }
             }
         }
         if let Some(group) = self.group(exchange.client) {

@@ -289,3 +289,42 @@ proptest! {
         prop_assert_eq!(&merged.series, &all.series);
     }
 }
+
+#[test]
+fn a_look_has_what_came_since_the_last_one() {
+    let plan = |session, failure| Plan {
+        session,
+        client: u32::try_from(session).unwrap(),
+        planned: session * 1000,
+        lag: 20,
+        service: 500 * (session + 1),
+        failure,
+    };
+    let mut measure = measure();
+    plan(0, None).run(&mut measure);
+    // Nobody looked so far: the counts are there, the times are not.
+    let before = measure.progress();
+    assert_eq!((before.started, before.recent.lag.count()), (1, 0));
+    measure.watch();
+    plan(1, None).run(&mut measure);
+    let mut first = measure.progress();
+    plan(2, Some(Failure::Reset)).run(&mut measure);
+    plan(3, None).run(&mut measure);
+    let second = measure.progress();
+    assert_eq!((first.started, second.started), (2, 4));
+    assert_eq!(
+        (first.recent.lag.count(), second.recent.lag.count()),
+        (1, 2)
+    );
+    assert_eq!(second.recent.service.count(), 1, "one was reset");
+    assert_eq!(second.groups.iter().map(|one| one.failed).sum::<u64>(), 1);
+    // A look that nobody took is joined with the next: no time is lost, no count is there twice.
+    first.join(second.clone());
+    assert_eq!((first.started, first.failed.total()), (4, 1));
+    assert_eq!(first.recent.lag.count(), 3);
+    assert_eq!(first.recent.response.count(), 2);
+    let text = serde_json::to_string(&first).unwrap();
+    assert_eq!(serde_json::from_str::<Progress>(&text).unwrap(), first);
+    // All together they are what the end says.
+    assert_eq!(measure.figures().stages.lag.count(), 4);
+}
