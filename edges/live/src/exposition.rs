@@ -2,6 +2,8 @@
 
 use std::fmt::{Display, Write as _};
 
+use linkweir_sketch::LogLinear;
+
 /// `Content-Type` of the text.
 pub const METRICS_CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
@@ -200,6 +202,18 @@ impl<const N: usize> Buckets<N> {
         grown.count = grown.count.saturating_sub(earlier.count);
         grown.sum = grown.sum.saturating_sub(earlier.sum);
         grown
+    }
+
+    /// Counts all values of a histogram, each within 0.1 % of what it is; their sum is exact.
+    pub(crate) fn add(&mut self, bounds: &[(u64, &str); N], values: &LogLinear) {
+        for (value, times) in values.buckets() {
+            let at = bounds.partition_point(|(bound, _)| *bound < value);
+            if let Some(bucket) = self.buckets.get_mut(at) {
+                *bucket = bucket.saturating_add(times);
+            }
+        }
+        self.count = self.count.saturating_add(values.count());
+        self.sum = self.sum.saturating_add(values.sum());
     }
 
     /// Counts a value; bounds are inclusive.

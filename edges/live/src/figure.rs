@@ -203,10 +203,21 @@ pub struct Codes(BTreeMap<u16, u64>);
 
 impl Codes {
     pub(crate) fn record(&mut self, code: u16) {
-        *self
-            .0
-            .entry(if code < CODES { code } else { 0 })
-            .or_default() += 1;
+        self.record_n(code, 1);
+    }
+
+    /// Counts `times` responses with a code.
+    pub fn record_n(&mut self, code: u16, times: u64) {
+        if times > 0 {
+            let code = if code < CODES { code } else { 0 };
+            self.0.entry(code).or_default().merge(&times);
+        }
+    }
+
+    /// Those of a class: the first digit of their codes.
+    pub(crate) fn in_class(&self, first: u16) -> u64 {
+        let class = self.0.range(first * 100..first * 100 + 100);
+        class.fold(0, |sum, (_, count)| sum.saturating_add(*count))
     }
 }
 
@@ -262,6 +273,22 @@ impl<const MAX: usize, const KEPT: bool> Default for Names<MAX, KEPT> {
 impl<const MAX: usize, const KEPT: bool> Names<MAX, KEPT> {
     pub(crate) fn record(&mut self, name: &[u8]) {
         self.0.record(name);
+    }
+
+    pub(crate) fn record_n(&mut self, name: &[u8], times: u64) {
+        self.0.record_n(name, times);
+    }
+
+    pub(crate) fn total(&self) -> u64 {
+        let named = self.0.iter();
+        named.fold(self.0.other(), |sum, (_, count)| sum.saturating_add(count))
+    }
+
+    pub(crate) fn count(&self, name: &[u8]) -> u64 {
+        let mut named = self.0.iter();
+        named
+            .find_map(|(one, count)| (one == name).then_some(count))
+            .unwrap_or(0)
     }
 
     fn cleaned(&self) -> BTreeMap<String, u64> {

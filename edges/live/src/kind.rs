@@ -3,7 +3,7 @@
 
 use std::fmt::Debug;
 
-use linkweir_record::RecordKind;
+use linkweir_record::{RecordBatch as _, RecordKind};
 use linkweir_sketch::{TopEntry, TopK};
 use serde::Serialize;
 
@@ -62,15 +62,42 @@ pub struct Records<K: Kind> {
     pub(crate) series: K::Series,
 }
 
+/// What statistics are counted from: records, or what somebody has counted already.
+pub trait Fed: Sized + 'static {
+    /// One of them.
+    type View<'a>: Copy;
+    /// Many.
+    type Batch;
+
+    /// All of a batch, in order.
+    fn views(batch: &Self::Batch) -> impl Iterator<Item = Self::View<'_>>;
+}
+
+impl<R: RecordKind> Fed for R {
+    type View<'a> = <R as RecordKind>::View<'a>;
+    type Batch = <R as RecordKind>::Batch;
+
+    fn views(batch: &Self::Batch) -> impl Iterator<Item = Self::View<'_>> {
+        batch.views()
+    }
+}
+
+/// A kind of which there are records.
+pub trait OfRecords: Kind + RecordKind + Fed<Batch = <Self as RecordKind>::Batch> {}
+
+impl<K> OfRecords for K where K: Kind + RecordKind + Fed<Batch = <K as RecordKind>::Batch> {}
+
 /// A kind of record that there are live statistics of.
 ///
 /// The statistics are made of this: `Counts` of an interval add up to those of a run; `Keyed` is what
 /// is kept with a key of a table; `Series` are what `/metrics` has of the whole run and of nothing shorter.
-pub trait Kind: RecordKind + Debug + Clone + Send + Sync {
+pub trait Kind: Fed + Debug + Clone + Send + Sync {
     /// The word in the API.
     const SUBJECT: &'static str;
     /// Whether there is something beside the intervals: a status, last records.
     const HAS_STATUS: bool = false;
+    /// Whether the last records are kept in a list.
+    const HAS_EVENTS: bool = Self::HAS_STATUS;
     /// The tables, in the order of [`Kind::By`].
     const TABLES: &'static [KeyTable];
     /// Its metrics.

@@ -37,6 +37,8 @@ mod interval;
 mod kind;
 mod last;
 mod live;
+pub mod load;
+mod load_metrics;
 mod metrics;
 mod part;
 mod scopes;
@@ -54,6 +56,8 @@ mod flow_tests;
 #[cfg(test)]
 mod gateway_tests;
 #[cfg(test)]
+mod load_tests;
+#[cfg(test)]
 mod tests;
 
 pub use download::What;
@@ -64,8 +68,8 @@ pub use flow::{FlowScratch, FlowSeries};
 pub use gateway_kind::{GatewayScratch, GatewaySeries};
 pub use http::HttpScratch;
 pub use interval::LiveOptions;
-pub use kind::{Clock, KeyTable, Kind, Records};
-pub use live::{FlowLive, GatewayLive, Live, LiveOf, MAX_TICKS, SNAPSHOT_TICKS};
+pub use kind::{Clock, Fed, KeyTable, Kind, OfRecords, Records};
+pub use live::{FlowLive, GatewayLive, Live, LiveOf, LoadLive, MAX_TICKS, SNAPSHOT_TICKS};
 pub use metrics::metrics_markdown;
 pub use servers::Servers;
 pub use url_template::{MAX_TEMPLATE_BYTES, url_template};

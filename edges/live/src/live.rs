@@ -6,7 +6,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use linkweir_engine::{RunReport, Sink, SinkError};
-use linkweir_record::{FlowKind, GatewayKind, HttpKind};
+use linkweir_record::{FlowKind, GatewayKind, HttpKind, RecordKind};
 use linkweir_wire::Timestamp;
 
 use crate::alert::{AlertEvent, MAX_RULES, Watch, WebhookCounts};
@@ -17,7 +17,8 @@ use crate::api::{
 use crate::figures::Counts as _;
 use crate::history::History;
 use crate::interval::{LiveOptions, Open};
-use crate::kind::Kind;
+use crate::kind::{Kind, OfRecords};
+use crate::load::LoadRun;
 use crate::part::{Part, merged, rows};
 use crate::text::{clean, seconds};
 use crate::windows::{Windows, ccdf, join};
@@ -78,6 +79,9 @@ pub type FlowLive = LiveOf<FlowKind>;
 
 /// Live statistics of a gateway.
 pub type GatewayLive = LiveOf<GatewayKind>;
+
+/// Live statistics of a load generator, or of several.
+pub type LoadLive = LiveOf<LoadRun>;
 
 impl<K: Kind> Clone for LiveOf<K> {
     fn clone(&self) -> Self {
@@ -215,8 +219,16 @@ impl<K: Kind> LiveOf<K> {
 
     /// A sink that counts the records of the run. It never fails.
     #[must_use]
-    pub fn sink(&self) -> Box<dyn Sink<K> + Send> {
+    pub fn sink(&self) -> Box<dyn Sink<K> + Send>
+    where
+        K: OfRecords,
+    {
         Box::new(LiveSink(self.clone()))
+    }
+
+    /// Counts a batch: what a [sink](LiveOf::sink) does with records.
+    pub fn take(&self, batch: &K::Batch) {
+        lock(&self.0.writer).records(batch, &mut ToBoard(&self.0));
     }
 
     /// Takes the counters of the run at `now`: the clock of an interface, the latest packet of a
@@ -509,10 +521,9 @@ fn events_after<K: Kind>(board: &Board<K>, after: u64) -> Vec<(u64, AlertEvent)>
 #[derive(Debug)]
 struct LiveSink<K: Kind>(LiveOf<K>);
 
-impl<K: Kind> Sink<K> for LiveSink<K> {
-    fn write(&mut self, batch: &K::Batch) -> Result<(), SinkError> {
-        let shared = &self.0.0;
-        lock(&shared.writer).records(batch, &mut ToBoard(shared));
+impl<K: OfRecords> Sink<K> for LiveSink<K> {
+    fn write(&mut self, batch: &<K as RecordKind>::Batch) -> Result<(), SinkError> {
+        self.0.take(batch);
         Ok(())
     }
 

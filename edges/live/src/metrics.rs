@@ -12,7 +12,7 @@ use crate::exposition::{Family, Samples, expose, families};
 use crate::kind::{Kind, Records};
 use crate::live::{LiveOf, lock};
 use crate::text::to_f64;
-use crate::{flow_metrics, gateway_metrics, http};
+use crate::{flow_metrics, gateway_metrics, http, load_metrics};
 
 /// What there is of a run of any kind.
 #[derive(Debug)]
@@ -190,6 +190,8 @@ pub fn metrics_markdown() -> String {
     rows(&mut out, "flows", flow_metrics::FAMILIES);
     rows(&mut out, "gateway", gateway_metrics::EVENTS);
     rows(&mut out, "gateway", gateway_metrics::STATUS);
+    rows(&mut out, "load", load_metrics::FAMILIES);
+    rows(&mut out, "load", load_metrics::STATUS);
     rows(&mut out, "many probes", PROBES);
     out
 }

@@ -3,7 +3,6 @@
 use std::collections::VecDeque;
 
 use linkweir_engine::RunReport;
-use linkweir_record::RecordBatch as _;
 use linkweir_sketch::TopK;
 use linkweir_wire::Timestamp;
 
@@ -302,7 +301,7 @@ impl<K: Kind> Writer<K> {
 
     /// Takes records.
     pub(super) fn records(&mut self, batch: &K::Batch, outlet: &mut impl Outlet<K>) {
-        for view in batch.views() {
+        for view in K::views(batch) {
             self.record(&view, outlet);
         }
         self.close_due(outlet);

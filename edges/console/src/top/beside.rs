@@ -61,7 +61,7 @@ impl Beside {
         Self {
             shown,
             panel,
-            events: if screen.now.is_some() {
+            events: if screen.now.is_some() && K::HAS_EVENTS {
                 (rest / 2).min(MAX_EVENTS)
             } else {
                 0

@@ -12,6 +12,7 @@
 mod beside;
 mod draw;
 mod gateway;
+mod load;
 mod look;
 mod number;
 mod probes;

@@ -4,14 +4,18 @@
 //! rule     = metric [ "of" scope ] op limit [ "for" N "interval"[s] ] [ "min" N "sample"[s] ]
 //! metric   = stat [ "of" quantity ] | thing "rate" | part "share" | "drops" | "table" "fill" | "active" "flows"
 //! stat     = "p" 1-99 [ "." digits ] | "p999" | "p9999" | "min" | "mean" | "max"
-//! quantity = "rtt" | "server" "rtt" | "client" "rtt" | "handshake" | "throughput" | "duration"
+//! quantity =
+//!   flows:   "rtt" | "server" "rtt" | "client" "rtt" | "handshake" | "throughput" | "duration"
+//!   load:    "response" | "service" | "connect" | "lag"
 //! thing    = "packets" | "bits"
 //!   http:    | "requests" | "responses" | "unanswered" | "4xx" | "5xx"
 //!   flows:   | "flows" | "new" "flows" | "resets" | "unanswered" | "retransmissions"
+//!   load:    | "sessions" | "completed" | "failed" | "requests" | "responses" | "unanswered" | "4xx" | "5xx"
 //!   gateway: | "events" | "blocked" | a kind of event: "infected", "keyword", "unscanned"...
 //! part     =
 //!   http:    "4xx" | "5xx" | "unanswered" | "orphans" | "retransmissions"
 //!   flows:   "retransmissions" | "resets" | "unanswered" | a class of anomalies
+//!   load:    "failed" | "no_room" | "4xx" | "5xx"
 //! scope    = "server" address[:port] | "client" address
 //!   http:    | "host" name | "url" template
 //!   flows:   | "name" name | "application" name
@@ -19,7 +23,7 @@
 //! op       = ">" | ">=" | "<" | "<="
 //! limit    = number [ unit ]     ns us ms s for times, % for shares and fill, /s for rates, bit/s for throughput
 //! ```
-//! A quantity is named of flows only, which have several; a gateway has no stat and no table.
+//! A quantity is named of flows and load, which have several; a gateway has no stat and no table, load no scope.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -266,7 +270,7 @@ impl Parser<'_> {
         let metric = self.metric::<C>()?;
         let of = self.column();
         let scope = if self.keyword("of") {
-            if !metric.has_scope() {
+            if !metric.has_scope() || self.words.scopes.is_empty() {
                 return self.fault(of, "this is measured for the whole run only");
             }
             self.scope()?

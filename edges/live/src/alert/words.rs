@@ -3,7 +3,7 @@
 use linkweir_record::flow::Anomaly;
 use linkweir_record::gateway::GatewayEventKind;
 
-use crate::api::{FlowCounts, GatewayCounts, HttpCounts};
+use crate::api::{FlowCounts, GatewayCounts, HttpCounts, LoadCounts};
 use crate::figures::Counts;
 
 /// The words of rules of one kind of record, beside those that its counts know.
@@ -132,5 +132,48 @@ impl Measured for GatewayCounts {
 
     fn share(&self, _word: &str) -> Option<(u64, u64)> {
         None
+    }
+}
+
+impl Measured for LoadCounts {
+    const WORDS: Words = Words {
+        expected: "what to measure: `p99 of response`, `p99 of lag`, `failed share`, `5xx share`, \
+                   `sessions rate`, drops, `table fill`...",
+        quantities: &[
+            ("response", "ns"),
+            ("service", "ns"),
+            ("connect", "ns"),
+            ("lag", "ns"),
+        ],
+        scopes: &[],
+        has_table: true,
+        has_active: false,
+    };
+
+    fn rate(&self, word: &str) -> Option<u64> {
+        Some(match word {
+            "sessions" => self.started,
+            "completed" => self.completed,
+            "failed" => self.causes.total(),
+            "requests" => self.requests,
+            "responses" => self.responses,
+            "unanswered" => self.unanswered,
+            "4xx" => self.codes.in_class(4),
+            "5xx" => self.codes.in_class(5),
+            _ => return None,
+        })
+    }
+
+    fn share(&self, word: &str) -> Option<(u64, u64)> {
+        let failed = self.causes.total();
+        let ended = self.completed.saturating_add(failed);
+        Some(match word {
+            "failed" => (failed, ended),
+            // Failed because the generator had no room or no port, not because of the server.
+            "no_room" => (self.causes.of("no_room"), ended),
+            "4xx" => (self.codes.in_class(4), self.responses),
+            "5xx" => (self.codes.in_class(5), self.responses),
+            _ => return None,
+        })
     }
 }

@@ -7,6 +7,7 @@
 mod flow;
 mod gateway;
 mod http;
+mod load;
 
 pub use crate::values::{Dropped, Percentiles, TableState};
 pub use crate::words::{UnknownWord, Word};
@@ -19,6 +20,9 @@ pub use gateway::{
     GatewayTopRow, GatewayWireKeyed,
 };
 pub use http::{By, HttpCounts, HttpFigures, HttpKeyed, HttpOf, HttpWireKeyed, Sort, TopRow};
+pub use load::{
+    Causes, LoadBy, LoadCounts, LoadFigures, LoadKeyed, LoadOf, LoadSort, LoadTopRow, LoadWireKeyed,
+};
 
 use std::collections::BTreeMap;
 
@@ -123,7 +127,7 @@ impl<F> Tick<F> {
 /// What a run is.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Meta {
-    /// What the records are: `http`, `flows` or `gateway`.
+    /// What is counted: `http`, `flows`, `gateway` or `load`.
     pub kind: &'static str,
     /// Version of the program.
     pub version: &'static str,

@@ -12,7 +12,7 @@ use crate::exposition::Buckets;
 use crate::figure::CODES;
 use crate::flow::FlowSeries;
 use crate::flow_metrics::{HALVES, RTT_BOUNDS};
-use crate::kind::Kind;
+use crate::kind::OfRecords;
 use crate::servers::{Histogram, Servers};
 
 /// The name of the series that is not a part of the path.
@@ -21,7 +21,7 @@ const HANDSHAKE: &str = "handshake";
 type Times = Buckets<{ RTT_BOUNDS.len() }>;
 
 /// A kind of record whose live statistics can be merged from those of several probes.
-pub trait Mergeable: Kind {
+pub trait Mergeable: OfRecords {
     /// What one series has grown by.
     type WireSeries: Serialize + DeserializeOwned + Debug + Clone + Send;
 

@@ -44,7 +44,7 @@ impl Carrier for Topic {
 }
 
 /// A run over `batches`, one for each second, in which 10 packets of 100 bytes came for each record.
-fn run<K: Mergeable>(live: &LiveOf<K>, batches: &[K::Batch]) {
+fn run<K: Mergeable>(live: &LiveOf<K>, batches: &[<K as RecordKind>::Batch]) {
     let mut sink = live.sink();
     let mut report = RunReport {
         first: Some(at(T0)),
@@ -66,7 +66,11 @@ fn run<K: Mergeable>(live: &LiveOf<K>, batches: &[K::Batch]) {
 }
 
 /// What a probe sends of a run.
-fn sent<K: Mergeable>(probe: &str, max_keys: usize, batches: &[K::Batch]) -> Vec<Vec<u8>> {
+fn sent<K: Mergeable>(
+    probe: &str,
+    max_keys: usize,
+    batches: &[<K as RecordKind>::Batch],
+) -> Vec<Vec<u8>> {
     let live = live::<K>(max_keys, true);
     let topic = Topic::default();
     let options = PublisherOptions {
