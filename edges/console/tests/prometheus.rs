@@ -23,8 +23,9 @@ use linkweir_live::gateway::{
     ApplicationStatus, GatewayStatus, KernelCount, QueueStatus, ScannerStatus, StatusBoard,
     StepStatus, VaultStatus,
 };
+use linkweir_live::load::{GeneratorStatus, LoadStatus, LoadStep};
 use linkweir_live::sketch::{Carrier, MergeOptions, Merger, Publisher, PublisherOptions};
-use linkweir_live::{FlowLive, GatewayLive, Live, LiveOptions};
+use linkweir_live::{FlowLive, GatewayLive, Live, LiveOptions, LoadLive};
 use linkweir_record::flow::FlowText;
 use linkweir_record::gateway::{GatewayBatch, GatewayEventKind, GatewayRow, GatewayText};
 use linkweir_record::{FlowBatch, FlowRow, HttpBatch, HttpRow, HttpState, Text};
@@ -252,6 +253,37 @@ fn promtool_finds_no_fault_in_flows() {
         assert!(metrics.lines().any(|l| l == line), "{line}\n{metrics}");
     }
     assert!(!metrics.contains("linkweir_http"), "{metrics}");
+    if is_there("promtool") {
+        check(&metrics);
+    }
+}
+
+#[test]
+fn promtool_finds_no_fault_in_load() {
+    let live = LoadLive::new(LiveOptions::default());
+    live.tick(&RunReport::default(), Timestamp::from_nanos(T0));
+    let mut step = LoadStep {
+        at_ns: T0 + 1,
+        generator: "eth\"0".into(),
+        ..LoadStep::default()
+    };
+    step.counts.causes.record_n("reset", 2);
+    step.counts.codes.record_n(200, 7);
+    step.counts.response_time_ns.record_n(2_000_000, 7);
+    live.take(&vec![step]);
+    let status = LoadStatus {
+        role: "all",
+        arrivals: "poisson:\"\\".into(),
+        generators: vec![GeneratorStatus::default()],
+        ..LoadStatus::default()
+    };
+    live.set_status(status, Timestamp::from_nanos(T0));
+    let metrics = live.metrics();
+    assert!(
+        metrics.contains("linkweir_load_responses_total{code=\"200\"} 7\n"),
+        "{metrics}"
+    );
+    assert!(!metrics.contains("linkweir_gateway"), "{metrics}");
     if is_there("promtool") {
         check(&metrics);
     }

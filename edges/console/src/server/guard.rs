@@ -76,7 +76,8 @@ impl Guard {
         }
     }
 
-    fn is_ours(&self, host: &str) -> bool {
+    /// Whether a `Host` field, or the host of an origin, names us.
+    pub(super) fn is_ours(&self, host: &str) -> bool {
         let Some(name) = name_of(host) else {
             return false;
         };

@@ -10,13 +10,16 @@
 //! | `/api/probes` | where the statistics are merged: the probes |
 //! | `/api/download.csv`, `/api/download.json` | the same as files |
 //! | `/metrics`, `/healthz` | for machines |
+//! | `/api/start`, `/api/stop` | `POST`, where orders are allowed |
 //!
 //! It trusts no client: loopback by default, a token on any other address, the `Host` field
 //! checked against DNS rebinding, `GET` and `HEAD` only, nothing from other sites on the page, and
-//! bounds on connections, heads and waiting. It never holds up the run: see [`LiveOf`].
+//! bounds on connections, heads and waiting. Orders are off unless somebody takes them, and need the token on
+//! loopback too: see [`Order`]. It never holds up the run: see [`LiveOf`].
 
 mod assets;
 mod guard;
+mod order;
 mod routes;
 mod stream;
 mod timeout;
@@ -28,6 +31,7 @@ use std::io::Read as _;
 use std::net::{SocketAddr, TcpListener, ToSocketAddrs as _};
 use std::os::fd::AsFd as _;
 use std::sync::Arc;
+use std::sync::mpsc::Sender;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -38,6 +42,7 @@ use tokio::net::TcpStream;
 use tokio::sync::{Semaphore, watch};
 
 use self::guard::Guard;
+pub use self::order::Order;
 use self::routes::Site;
 use self::timeout::WriteTimeout;
 use crate::served::Served;
@@ -93,6 +98,8 @@ pub struct ConsoleOptions {
     pub token: Option<String>,
     /// Further names that `Host` may have: those of a proxy in front.
     pub names: Vec<String>,
+    /// Who takes orders; `None` where the page may only look. With it, a token is required everywhere.
+    pub orders: Option<Sender<Order>>,
 }
 
 /// Why a console did not start.
@@ -157,10 +164,11 @@ impl Console {
         let token = match &options.token {
             Some(token) if is_token(token) => Some(token.clone()),
             Some(_) => return Err(ConsoleError::Token),
-            None if address.ip().to_canonical().is_loopback() => None,
+            None if address.ip().to_canonical().is_loopback() && options.orders.is_none() => None,
             None => Some(random_token()?),
         };
         let guard = Guard::new(address, &options.names, token.clone());
+        let site = Site::new(live, guard, limits, options.orders.clone());
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_io()
             .enable_time()
@@ -169,7 +177,7 @@ impl Console {
         let thread = std::thread::Builder::new()
             .name("console".to_owned())
             .spawn(move || {
-                let server = serve(listener, Site::new(live, guard, limits), limits, stopped);
+                let server = serve(listener, site, limits, stopped);
                 // Only clients could be informed, and they see the connection close.
                 runtime.block_on(server).ok();
                 runtime.shutdown_background();

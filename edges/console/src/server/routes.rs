@@ -1,15 +1,17 @@
 //! From a request to its answer.
 
 use std::sync::Arc;
+use std::sync::mpsc::Sender;
 use std::time::Duration;
 
 use hyper::body::{Bytes, Incoming};
-use hyper::header::{self, HeaderName, HeaderValue};
+use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode};
 use tokio::sync::{Semaphore, mpsc, watch};
 
 use super::Limits;
 use super::guard::{Guard, Verdict};
+use super::order::{Order, Refused};
 use super::stream::Answer;
 use super::{assets, stream};
 use crate::served::{BadQuery, Served, parameter};
@@ -42,6 +44,7 @@ pub(super) struct Site {
     guard: Guard,
     limits: Limits,
     streams: Arc<Semaphore>,
+    orders: Option<Sender<Order>>,
     /// The last interval, and whether the run has ended.
     news: watch::Sender<(u64, bool)>,
 }
@@ -75,13 +78,19 @@ fn attachment(mut response: Response<Answer>, name: &'static str) -> Response<An
 }
 
 impl Site {
-    pub(super) fn new(live: Arc<dyn Served>, guard: Guard, limits: Limits) -> Self {
+    pub(super) fn new(
+        live: Arc<dyn Served>,
+        guard: Guard,
+        limits: Limits,
+        orders: Option<Sender<Order>>,
+    ) -> Self {
         let news = watch::Sender::new((live.last_id(), live.is_finished()));
         Self {
             live,
             guard,
             limits,
             streams: Arc::new(Semaphore::new(limits.streams)),
+            orders,
             news,
         }
     }
@@ -157,6 +166,18 @@ impl Site {
                 return response;
             }
             Verdict::Pass | Verdict::SetCookie => {}
+        }
+        if let (Some(orders), &Method::POST) = (&self.orders, request.method()) {
+            // The token of an address may stand in a log or a bookmark: it is not enough for an order.
+            let mut response = if verdict == Verdict::SetCookie {
+                refusal(StatusCode::FORBIDDEN, NOT_OURS)
+            } else {
+                take_order(path, request.headers(), &self.guard, orders)
+            };
+            // What stands behind the head is not read.
+            let close = HeaderValue::from_static("close");
+            response.headers_mut().insert(header::CONNECTION, close);
+            return response;
         }
         if !matches!(*request.method(), Method::GET | Method::HEAD) {
             let mut response = refusal(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD");
@@ -268,6 +289,26 @@ impl Site {
             HeaderValue::from_static("no"),
         );
         response
+    }
+}
+
+const NOT_OURS: &str = "orders come from the page, or with `X-Linkweir-Order: start` or `stop` and `Authorization: Bearer TOKEN`";
+
+fn take_order(
+    path: &str,
+    fields: &HeaderMap,
+    guard: &Guard,
+    orders: &Sender<Order>,
+) -> Response<Answer> {
+    match Order::of(path, fields, guard) {
+        Ok(order) if orders.send(order).is_ok() => whole(
+            StatusCode::ACCEPTED,
+            "text/plain; charset=utf-8",
+            "accepted\n",
+        ),
+        Ok(_) => refusal(StatusCode::CONFLICT, "the run has ended"),
+        Err(Refused::Foreign) => refusal(StatusCode::FORBIDDEN, NOT_OURS),
+        Err(Refused::Unknown) => refusal(StatusCode::NOT_FOUND, "no such order"),
     }
 }
 

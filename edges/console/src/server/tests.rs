@@ -68,6 +68,7 @@ fn console<K: Kind>(live: &LiveOf<K>, token: Option<&str>) -> Console {
         listen: "127.0.0.1:0".into(),
         token: token.map(str::to_owned),
         names: vec!["mon.example".into()],
+        orders: None,
     };
     Console::start_with(&options, Arc::new(live.clone()), QUICK).unwrap()
 }
@@ -253,6 +254,7 @@ fn an_address_that_others_reach_makes_its_own_token() {
             listen: listen.into(),
             token: token.map(str::to_owned),
             names: Vec::new(),
+            orders: None,
         };
         Console::start(&options, live(0))
     };
@@ -564,4 +566,74 @@ fn dropping_it_closes_it() {
     let _stream = open_stream(&console, "");
     drop(console);
     assert!(Socket::connect(address).is_err());
+}
+
+#[test]
+fn orders_need_permission_a_token_and_our_own_page() {
+    let (orders, given) = std::sync::mpsc::channel();
+    let options = ConsoleOptions {
+        listen: "127.0.0.1:0".into(),
+        orders: Some(orders),
+        ..ConsoleOptions::default()
+    };
+    let console = Console::start_with(&options, Arc::new(live(1)), QUICK).unwrap();
+    // On loopback too.
+    let token = console.token().unwrap().to_owned();
+    let host = console.local_addr();
+    let post = |console: &Console, target: &str, fields: &str| {
+        let request =
+            format!("POST {target} HTTP/1.1\r\nHost: {host}\r\n{fields}Content-Length: 0\r\n\r\n");
+        split(&raw(console, &request)).0
+    };
+    let bearer = format!("Authorization: Bearer {token}\r\n");
+    let cookie = format!("Cookie: linkweir_token_{}={token}\r\n", host.port());
+    let start = "X-Linkweir-Order: start\r\n";
+    for (target, fields, status) in [
+        ("/api/start".to_owned(), start.to_owned(), 401),
+        ("/api/start".to_owned(), cookie.clone(), 403),
+        (
+            "/api/start".to_owned(),
+            format!("{cookie}{start}Origin: http://evil.example\r\n"),
+            403,
+        ),
+        (format!("/api/start?token={token}"), start.to_owned(), 403),
+        ("/api/shutdown".to_owned(), format!("{bearer}{start}"), 404),
+    ] {
+        assert_eq!(
+            post(&console, &target, &fields),
+            status,
+            "{target} {fields}"
+        );
+    }
+    assert!(given.try_recv().is_err());
+    assert_eq!(
+        post(&console, "/api/start", &format!("{bearer}{start}")),
+        202
+    );
+    let stop = format!(
+        "{cookie}X-Linkweir-Order: stop\r\nOrigin: http://{host}\r\nSec-Fetch-Site: same-origin\r\n"
+    );
+    assert_eq!(post(&console, "/api/stop", &stop), 202);
+    assert_eq!(
+        given.try_iter().collect::<Vec<_>>(),
+        [Order::Start, Order::Stop]
+    );
+    // A GET orders nothing, whatever it says.
+    let (status, ..) = ask(&console, "/api/start", &format!("{bearer}{start}"));
+    assert_eq!(status, 404);
+    assert!(given.try_recv().is_err());
+    // Nobody takes them any more.
+    drop(given);
+    assert_eq!(
+        post(&console, "/api/start", &format!("{bearer}{start}")),
+        409
+    );
+    // Without permission there is no POST at all.
+    let silent = self::console(&live(1), Some("a-long-token"));
+    let fields = format!("Authorization: Bearer a-long-token\r\n{start}");
+    let request = format!(
+        "POST /api/start HTTP/1.1\r\nHost: {}\r\n{fields}\r\n",
+        silent.local_addr()
+    );
+    assert_eq!(split(&raw(&silent, &request)).0, 405);
 }

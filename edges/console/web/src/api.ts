@@ -94,7 +94,27 @@ export interface GatewayTick extends Tick {
   file_size: ResponseTimes | null;
 }
 
-export type Kind = "http" | "flows" | "gateway";
+export interface LoadTick extends Tick {
+  planned: number;
+  started: number;
+  completed: number;
+  failed: number;
+  causes: Readonly<Record<string, number>>;
+  requests: number;
+  responses: number;
+  unanswered: number;
+  codes: Readonly<Record<string, number>>;
+  pages: number;
+  connections: number;
+  request_bytes: number;
+  response_bytes: number;
+  response_time_ns: ResponseTimes | null;
+  service_time_ns: ResponseTimes | null;
+  connect_ns: ResponseTimes | null;
+  schedule_lag_ns: ResponseTimes | null;
+}
+
+export type Kind = "http" | "flows" | "gateway" | "load";
 
 export interface Meta {
   kind: Kind;
@@ -243,6 +263,39 @@ export interface GatewayNow {
   events: readonly GatewayEvent[];
 }
 
+// The state of a load: edges/live/src/load.rs.
+
+export type LoadState = "waiting" | "running" | "stopping" | "ended" | "gone";
+
+export interface Generator {
+  name: string;
+  state: LoadState;
+  started: number;
+  completed: number;
+  failed: number;
+  open: number;
+  responses: number;
+  sessions_per_s: number;
+  responses_per_s: number;
+  response_p99_ns: number | null;
+  lag_p99_ns: number | null;
+  fault: string | null;
+}
+
+export interface LoadStatus {
+  role: string;
+  target: string;
+  arrivals: string;
+  state: LoadState;
+  begun_ms: number | null;
+  duration_s: number | null;
+  open: number;
+  peak_open: number;
+  /** Whether the server takes orders from this page. */
+  may_control: boolean;
+  generators: readonly Generator[];
+}
+
 /** The server answered, but not with what was asked for. */
 export class Refused extends Error {}
 
@@ -263,3 +316,13 @@ export const fetchCcdf = (of: string, window: Window): Promise<Ccdf> => json(`/a
 export const fetchProbes = (): Promise<Probes> => json("/api/probes");
 
 export const fetchNow = (): Promise<GatewayNow> => json("/api/status");
+
+export const fetchLoad = (): Promise<{ status: LoadStatus | null }> => json("/api/status");
+
+/** Orders something; the field is what a page of another site cannot send. */
+export async function order(what: "start" | "stop"): Promise<void> {
+  const response = await fetch(`/api/${what}`, {
+    method: "POST", cache: "no-store", credentials: "same-origin", headers: { "X-Linkweir-Order": what },
+  });
+  if (!response.ok) throw new Refused(`status ${response.status}`);
+}

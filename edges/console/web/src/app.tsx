@@ -5,7 +5,7 @@ import { useEffect } from "preact/hooks";
 import type { Kind } from "./api";
 import { Alerts } from "./alerts";
 import { Banners } from "./banners";
-import { Breakdown, FlowBreakdown, GatewayBreakdown } from "./breakdown";
+import { Breakdown, FlowBreakdown, GatewayBreakdown, LoadBreakdown } from "./breakdown";
 import { CcdfCard } from "./ccdfcard";
 import { TimeChart } from "./chart";
 import { Empty, nothingYet } from "./empty";
@@ -14,6 +14,7 @@ import { GatewayCards } from "./gateway";
 import { GatewayEvents } from "./gatewayevents";
 import { useGatewayNow } from "./gatewaynow";
 import { Header, keys } from "./header";
+import { LoadCard, useLoadNow } from "./load";
 import { ProbesCard } from "./probes";
 import { kind, latest, meta } from "./state";
 import { Tiles } from "./tiles";
@@ -81,6 +82,25 @@ function GatewayCharts() {
   );
 }
 
+function LoadCharts() {
+  useLoadNow();
+  return (
+    <div class="grid">
+      <LoadCard />
+      <TimeChart id="sessions" title="Sessions" unit="per second" lines={lines.sessions} show={rate} mark={format.axisNumber} />
+      <TimeChart id="latency" title="Response time" unit="from schedule and from sending, log" lines={lines.loadTimes} show={format.time} mark={format.time} log />
+      <CcdfCard />
+      <TimeChart id="codes" title="Responses by status" unit="per second, stacked" lines={lines.loadStatuses} show={rate} mark={format.axisNumber} stacked />
+      <LoadBreakdown />
+      <TopCard />
+      <TimeChart id="open" title="Open sessions" unit="at the end of the interval" lines={lines.openSessions} show={rate} mark={format.axisNumber} />
+      <TimeChart id="lag" title="Schedule lag" unit="log" lines={lines.lags} show={format.time} mark={format.time} log />
+      <TimeChart id="exchanges" title="Requests and responses" unit="per second" lines={lines.exchanges} show={rate} mark={format.axisNumber} />
+      <TimeChart id="bits" title="Throughput" unit="sent and received, bits per second" lines={lines.throughput} show={bits} mark={(value) => format.axisNumber(value, "bit/s")} />
+    </div>
+  );
+}
+
 function Charts() {
   return (
     <div class="grid">
@@ -102,6 +122,7 @@ const CHARTS: Readonly<Record<Kind, () => JSX.Element>> = {
   http: () => <Charts />,
   flows: () => <FlowCharts />,
   gateway: () => <GatewayCharts />,
+  load: () => <LoadCharts />,
 };
 
 function Footer() {

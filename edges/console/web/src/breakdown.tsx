@@ -1,7 +1,7 @@
 // Status codes and methods of the range, as lists with bars.
 
 import { useComputed } from "@preact/signals";
-import type { FlowTick, GatewayTick, HttpTick, Tick } from "./api";
+import type { FlowTick, GatewayTick, HttpTick, LoadTick, Tick } from "./api";
 import * as format from "./format";
 import type { Colour } from "./palette";
 import { view } from "./state";
@@ -110,6 +110,17 @@ export function GatewayBreakdown() {
       <Bars id="kinds" title="Events" rows={kinds} paint={(name) => KINDS[name] ?? "grey"} name={spaced} />
       <Bars id="applications" title="Applications" unit="events in the range" rows={applications} paint={() => "calmer"} />
       <Bars id="rules" title="Rules" unit="events in the range" rows={rules} paint={() => "calmer"} wide />
+    </>
+  );
+}
+
+export function LoadBreakdown() {
+  const codes = useComputed(() => sums(seen<LoadTick>(), (tick) => tick.codes)).value;
+  const causes = useComputed(() => sums(seen<LoadTick>(), (tick) => tick.causes)).value;
+  return (
+    <>
+      <Bars id="codes" title="Status codes" rows={codes} paint={classColour} />
+      <Bars id="causes" title="Failed sessions" rows={causes} paint={() => "red"} name={spaced} />
     </>
   );
 }

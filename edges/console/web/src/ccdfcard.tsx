@@ -40,6 +40,12 @@ const QUANTITIES: Readonly<Record<Kind, readonly Quantity[]>> = {
     { id: "throughput", name: "throughput", title: "Faster than", of: "flows", show: (value) => format.si(value, "bit/s"), above: "faster than" },
   ],
   gateway: [{ id: "file_size", name: "file size", title: "Larger than", of: "files", show: (value) => format.si(value, "B"), above: "larger than" }],
+  load: [
+    { ...timed("response_time", "response time", "responses"), title: "Slower than, from schedule" },
+    { ...timed("service_time", "service time", "responses"), title: "Slower than, from sending" },
+    timed("connect", "connect", "handshakes"),
+    { ...timed("schedule_lag", "schedule lag", "sessions"), title: "Later than", above: "later than" },
+  ],
 };
 
 const all = (): readonly Quantity[] => QUANTITIES[kind.value];

@@ -11,6 +11,8 @@ const ABOUT: Readonly<Record<Kind, ((tick: Tick) => boolean) | null>> = {
   flows: (tick) => tick.table.entries > 0 || (tick as FlowTick).ended > 0,
   // Its state is worth seeing before its first packet.
   gateway: null,
+  // Its generators are there before its first session.
+  load: null,
 };
 
 export const nothingYet = computed(() => {

@@ -95,6 +95,7 @@ const DOWNLOADS: Readonly<Record<Kind, readonly (readonly [string, string])[]>> 
   http: [["series", "Intervals"], ["hosts", "Hosts"], ["urls", "URLs"], ["servers", "Servers"], ["clients", "Clients"]],
   flows: [["series", "Intervals"], ["names", "Names"], ["servers", "Servers"], ["clients", "Clients"], ["applications", "Applications"]],
   gateway: [["series", "Intervals"], ["applications", "Applications"], ["clients", "Clients"], ["files", "Files"], ["findings", "Findings"]],
+  load: [["series", "Intervals"], ["groups", "Groups"], ["generators", "Generators"]],
 };
 
 function Downloads() {

@@ -1,6 +1,6 @@
 // What the charts over time show of an interval.
 
-import type { FlowTick, GatewayTick, HttpTick, ResponseTimes, Tick } from "./api";
+import type { FlowTick, GatewayTick, HttpTick, LoadTick, ResponseTimes, Tick } from "./api";
 import type { Line } from "./chart";
 
 const perSecond = (count: number, tick: Tick): number => (tick.interval_s > 0 ? count / tick.interval_s : 0);
@@ -124,4 +124,49 @@ export const audited: readonly Line<GatewayTick>[] = [
   { label: "decided", colour: "blue", value: eventRate("decided") },
   { label: "messages", colour: "green", value: eventRate("message") },
   { label: "files", colour: "purple", value: eventRate("file"), dash: [5, 3] },
+];
+
+// A load generator.
+
+type LoadCounter = "planned" | "started" | "completed" | "failed" | "requests" | "responses";
+const loadRate = (name: LoadCounter) => (tick: LoadTick): number => perSecond(tick[name], tick);
+
+/** The schedule is the thin line: what starts ought to cover it. */
+export const sessions: readonly Line<LoadTick>[] = [
+  { label: "failed", colour: "red", value: loadRate("failed") },
+  { label: "started", colour: "blue", value: loadRate("started") },
+  { label: "completed", colour: "green", value: loadRate("completed") },
+  { label: "planned", colour: "grey", value: loadRate("planned"), dash: [5, 3] },
+];
+
+export const exchanges: readonly Line<LoadTick>[] = [
+  { label: "requests", colour: "blue", value: loadRate("requests") },
+  { label: "responses", colour: "green", value: loadRate("responses"), dash: [5, 3] },
+];
+
+/** Both times beside each other: what is between them is waiting that the server caused or the generator. */
+export const loadTimes: readonly Line<LoadTick>[] = [
+  { label: "from schedule p99", colour: "red", value: (tick) => above(tick.response_time_ns, "p99") },
+  { label: "from sending p99", colour: "orange", value: (tick) => above(tick.service_time_ns, "p99"), dash: [5, 3] },
+  { label: "from schedule p50", colour: "blue", value: (tick) => above(tick.response_time_ns, "p50") },
+  { label: "from sending p50", colour: "sky", value: (tick) => above(tick.service_time_ns, "p50"), dash: [5, 3] },
+];
+
+export const lags: readonly Line<LoadTick>[] = [
+  { label: "max", colour: "red", value: (tick) => above(tick.schedule_lag_ns, "max") },
+  { label: "p99", colour: "orange", value: (tick) => above(tick.schedule_lag_ns, "p99") },
+  { label: "p50", colour: "blue", value: (tick) => above(tick.schedule_lag_ns, "p50") },
+];
+
+const loadStatus = (first: string) => (tick: LoadTick): number => perSecond(inClass(tick.codes, first), tick);
+
+export const loadStatuses: readonly Line<LoadTick>[] = [
+  { label: "5xx", colour: "red", value: loadStatus("5") },
+  { label: "4xx", colour: "orange", value: loadStatus("4") },
+  { label: "3xx", colour: "calmer", value: loadStatus("3") },
+  { label: "2xx", colour: "calm", value: loadStatus("2") },
+];
+
+export const openSessions: readonly Line<LoadTick>[] = [
+  { label: "open", colour: "blue", value: (tick) => tick.table.entries },
 ];

@@ -1,7 +1,7 @@
 // What is read from across the room: losses first, then how full the table is, then the rates.
 
 import type { ComponentChildren } from "preact";
-import type { Dropped, FlowTick, GatewayTick, HttpTick, Tick } from "./api";
+import type { Dropped, FlowTick, GatewayTick, HttpTick, LoadTick, Tick } from "./api";
 import * as format from "./format";
 import { lostIn } from "./chart";
 import { gatewayNow } from "./gatewaynow";
@@ -97,11 +97,33 @@ function GatewayTiles({ tick }: { tick: GatewayTick | null }) {
   );
 }
 
+function LoadTiles({ tick }: { tick: LoadTick | null }) {
+  const times = tick?.response_time_ns ?? null;
+  const lag = tick?.schedule_lag_ns ?? null;
+  return (
+    <>
+      <Tile id="sps" label="Sessions/s" value={tick === null ? "–" : format.si(perSecond(tick, tick.started))} raw={tick?.started ?? 0}>
+        {tick === null ? "" : `${format.count(tick.table.entries)} open`}
+      </Tile>
+      <Tile id="failed" label="Failed/s" value={tick === null ? "–" : format.si(perSecond(tick, tick.failed))} raw={tick?.failed ?? 0} level={(tick?.failed ?? 0) > 0 ? "bad" : undefined}>
+        {tick === null ? "" : `${format.si(perSecond(tick, tick.responses))} responses/s`}
+      </Tile>
+      <Tile id="p99" label="Response p99" value={times === null ? "–" : format.time(times.p99)} raw={times?.p99 ?? 0}>
+        {times === null ? "" : `median ${format.time(times.p50)}`}
+      </Tile>
+      <Tile id="lag" label="Lag p99" value={lag === null ? "–" : format.time(lag.p99)} raw={lag?.p99 ?? 0} level={(lag?.p99 ?? 0) > 1e6 ? "warn" : undefined}>
+        {lag === null ? "" : `median ${format.time(lag.p50)}`}
+      </Tile>
+    </>
+  );
+}
+
 function KindTiles({ tick }: { tick: Tick | null }) {
   switch (kind.value) {
     case "http": return <HttpTiles tick={tick as HttpTick | null} />;
     case "flows": return <FlowTiles tick={tick as FlowTick | null} />;
     case "gateway": return <GatewayTiles tick={tick as GatewayTick | null} />;
+    case "load": return <LoadTiles tick={tick as LoadTick | null} />;
   }
 }
 
@@ -109,11 +131,11 @@ function KindTiles({ tick }: { tick: Tick | null }) {
 function TableTile({ tick }: { tick: Tick | null }) {
   const { entries, capacity } = tick?.table ?? { entries: 0, capacity: 0 };
   if (tick !== null && capacity === 0) {
-    return <Tile id="table" label="Connections" value={format.count(entries)} raw={entries}>in the table</Tile>;
+    return <Tile id="table" label={kind.value === "load" ? "Open sessions" : "Connections"} value={format.count(entries)} raw={entries}>in the table</Tile>;
   }
   const fill = capacity > 0 ? entries / capacity : 0;
   return (
-    <Tile id="table" label="Table fill" value={tick === null ? "–" : format.percent(fill)} raw={entries} level={fill > 0.9 ? "bad" : fill > 0.7 ? "warn" : undefined}>
+    <Tile id="table" label={kind.value === "load" ? "Open sessions" : "Table fill"} value={tick === null ? "–" : format.percent(fill)} raw={entries} level={fill > 0.9 ? "bad" : fill > 0.7 ? "warn" : undefined}>
       <meter class="fill" min={0} max={1} high={0.7} optimum={0} value={fill} aria-label="Table fill" />
       {tick === null ? "" : `${format.count(entries)} of ${format.count(capacity)}`}
     </Tile>
@@ -146,7 +168,7 @@ export function Tiles() {
         {tick === null || tick.packets === 0 ? "no packets" : `${format.si(tick.bytes / tick.packets, "B")} each`}
       </Tile>
       <Tile id="bps" label="Throughput" value={none ? "–" : format.si(each(tick.bytes * 8), "bit/s")} raw={tick?.bytes ?? 0}>
-        {none ? "" : kind.value === "gateway" ? "to user space" : "on the wire"}
+        {none ? "" : kind.value === "gateway" ? "to user space" : kind.value === "load" ? "sent and received" : "on the wire"}
       </Tile>
       <KindTiles tick={tick} />
     </section>

@@ -108,6 +108,18 @@ const TABLES: Readonly<Record<Kind, Tables>> = {
     ],
     unit: (count) => format.counted(count, "event"),
   },
+  load: {
+    groups: [["group", "Groups"], ["generator", "Generators"]],
+    columns: [
+      { id: "bytes", name: "Bytes", pick: "bytes", show: (row) => format.si(amount(row, "bytes"), "B"), hint: "Bytes of responses" },
+      counted("sessions", "Sessions", "sessions", "Sessions that started"),
+      counted("completed", "Completed", "sessions"),
+      { ...counted("failed", "Failed", "failed"), warn: (row) => amount(row, "failed") > 0 },
+      counted("requests", "Requests", "responses"),
+      counted("responses", "Responses", "responses"),
+    ],
+    unit: (count) => format.si(count, "B"),
+  },
 };
 
 const tables = (): Tables => TABLES[kind.value];
