@@ -2,16 +2,18 @@
 
 use std::ffi::OsStr;
 use std::path::Path;
+use std::sync::mpsc::Sender;
 use std::time::Duration;
 
 use anyhow::anyhow;
 use linkweir_console::top::{self, Top, TopOptions};
-use linkweir_console::{Console, ConsoleError, ConsoleOptions, Webhook, WebhookOptions};
+use linkweir_console::{Console, ConsoleError, ConsoleOptions, Order, Webhook, WebhookOptions};
 use linkweir_engine::{Loss, RunReport, Sink};
 use linkweir_live::alert::{AlertEvent, MAX_RULES, Rule};
-use linkweir_live::api::{FlowFigures, GatewayFigures, Tick};
+use linkweir_live::api::{FlowFigures, GatewayFigures, LoadFigures, Tick};
 use linkweir_live::gateway::{GatewayStatus, StatusBoard};
-use linkweir_live::{Kind, LiveOf, LiveOptions};
+use linkweir_live::load::{LoadRun, LoadStatus, LoadStep};
+use linkweir_live::{Kind, LiveOf, LiveOptions, OfRecords};
 use linkweir_record::human::{moment, percent, scaled, span};
 use linkweir_record::{FlowKind, GatewayKind, HttpKind};
 use linkweir_sys::wait::pause;
@@ -39,6 +41,8 @@ pub(crate) struct Subject<'a> {
     pub(crate) is_live: bool,
     /// Whether the run is for more than looking at it: it goes on where nobody can look any more.
     pub(crate) writes: bool,
+    /// Who takes orders from the page, where it may give any.
+    pub(crate) orders: Option<Sender<Order>>,
 }
 
 impl<'a> Subject<'a> {
@@ -55,6 +59,7 @@ impl<'a> Subject<'a> {
             source,
             is_live,
             writes: all.any(|to| to != "-"),
+            orders: None,
         }
     }
 
@@ -64,6 +69,7 @@ impl<'a> Subject<'a> {
             source,
             is_live: true,
             writes: true,
+            orders: None,
         }
     }
 }
@@ -139,7 +145,7 @@ impl<K: Viewed> View<K> {
             #[cfg(feature = "kafka")]
             publisher: None,
         };
-        shown.serve(args)?;
+        shown.serve(args, subject.orders.clone())?;
         shown.post(args)?;
         // Last: from now on messages would stand in its way.
         shown.draw(args, subject, signals)?;
@@ -147,7 +153,10 @@ impl<K: Viewed> View<K> {
     }
 
     /// Where the records of the run go to be counted.
-    pub(crate) fn sink(&self) -> Option<Box<dyn Sink<K>>> {
+    pub(crate) fn sink(&self) -> Option<Box<dyn Sink<K>>>
+    where
+        K: OfRecords,
+    {
         self.0
             .as_ref()
             .map(|shown| -> Box<dyn Sink<K>> { shown.live.sink() })
@@ -256,6 +265,7 @@ impl<K: Viewed + linkweir_live::sketch::Mergeable> View<K> {
             source,
             is_live: true,
             writes: false,
+            orders: None,
         };
         let options = LiveOptions {
             // Those of many probes are more than those of one.
@@ -301,6 +311,37 @@ impl View<GatewayKind> {
     }
 }
 
+/// Generators have counted already, and have a status beside it.
+impl View<LoadRun> {
+    /// Whether anybody looks.
+    pub(crate) const fn is_wanted(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// Counts what a generator did.
+    pub(crate) fn take(&self, step: LoadStep) {
+        if let Some(shown) = &self.0 {
+            shown.live.take(&vec![step]);
+        }
+    }
+
+    /// Shows where the run stands at `now`; its counters are in `report` once the schedule has begun.
+    pub(crate) fn show_load(
+        &mut self,
+        report: Option<&RunReport>,
+        status: LoadStatus,
+        now: Timestamp,
+    ) {
+        if let Some(shown) = &mut self.0 {
+            shown.live.set_status(status, now);
+            if let Some(report) = report {
+                shown.live.tick(report, now);
+            }
+            shown.tell();
+        }
+    }
+}
+
 /// Whether there is something to look at besides lines.
 const fn is_seen(args: &ViewArgs) -> bool {
     args.console.is_some() || args.top
@@ -329,7 +370,7 @@ fn rules<K: Viewed>(texts: &[String]) -> anyhow::Result<Vec<Rule>> {
 }
 
 impl<K: Viewed> Shown<K> {
-    fn serve(&mut self, args: &ViewArgs) -> anyhow::Result<()> {
+    fn serve(&mut self, args: &ViewArgs, orders: Option<Sender<Order>>) -> anyhow::Result<()> {
         let Some(listen) = &args.console else {
             return Ok(());
         };
@@ -337,6 +378,7 @@ impl<K: Viewed> Shown<K> {
             listen: listen.clone(),
             token: args.console_token.clone(),
             names: args.console_host.clone(),
+            orders,
         };
         let console = Console::start(&options, self.live.clone()).map_err(|error| match error {
             // Its text has the cause in it.
@@ -520,6 +562,25 @@ impl Viewed for GatewayKind {
             if events > 0 {
                 parts.push(format!("{name} {events}"));
             }
+        }
+        parts
+    }
+}
+
+impl Viewed for LoadRun {
+    fn parts(tick: &Tick<LoadFigures>) -> Vec<String> {
+        let mut parts = vec![
+            scaled(tick.per_second(tick.started), "sessions/s"),
+            format!("open {}", tick.table.entries),
+            format!("failed {}", tick.failed),
+            scaled(tick.per_second(tick.responses), "resp/s"),
+        ];
+        if let Some(times) = &tick.response_time_ns {
+            let [p50, p99, max] = [times.p50, times.p99, times.max].map(span);
+            parts.push(format!("p50 {p50}  p99 {p99}  max {max}"));
+        }
+        if let Some(lag) = &tick.schedule_lag_ns {
+            parts.push(format!("lag p99 {}", span(lag.p99)));
         }
         parts
     }

@@ -12,7 +12,8 @@ use linkweir_record::Prefix;
 use linkweir_sink::{Format, Rotation};
 
 use super::group;
-use crate::common_args::{StoreArgs, formats};
+use super::report::ReportFile;
+use crate::common_args::{StoreArgs, ViewArgs, formats};
 use crate::units;
 
 /// Port on which generators meet, where none is given.
@@ -45,7 +46,8 @@ Exit codes:
      frames that could not be sent or were not fetched in time), or an output lost records
   2  invalid usage or configuration; also a target outside of loopback and private ranges
   3  the interface, the target, another generator, a report or all outputs failed
-SIGINT or SIGTERM ends a run early with everything written; a second one aborts."#;
+SIGINT or SIGTERM ends a run early with everything written; a second one aborts. SIGUSR1 writes reports, series and summary as they are now,
+marked `intermediate`, and prints the figures; the run goes on, and its end replaces them."#;
 
 /// Load a web server with HTTP sessions of many emulated clients, on a schedule.
 ///
@@ -81,6 +83,9 @@ pub(crate) struct LoadArgs {
 
     #[command(flatten)]
     pub(crate) roles: RoleArgs,
+
+    #[command(flatten)]
+    pub(crate) view: ViewArgs,
 
     #[command(flatten)]
     pub(crate) output: LoadOutputArgs,
@@ -279,6 +284,11 @@ pub(crate) struct RoleArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024), required_if_eq("role", "controller"))]
     pub(crate) generators: Option<u32>,
 
+    /// Let the page of a controller's `--console` start the workers, once all are ready, and end them early. They
+    /// wait for it. The page then requires a token on any address [default: it only shows them].
+    #[arg(long, requires_all = ["console", "generators"])]
+    pub(crate) console_control: bool,
+
     /// Maximum time to wait for the other side, at the beginning and at the end.
     #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = units::duration)]
     pub(crate) peer_wait: Duration,
@@ -395,38 +405,6 @@ pub(crate) enum Role {
     Controller,
     /// Has a share of the sessions of a controller.
     Worker,
-}
-
-/// A report and its kind, which its name says.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum ReportFile {
-    /// One JSON object; `-` is standard output.
-    Json(String),
-    /// A page.
-    Html(String),
-}
-
-impl ReportFile {
-    /// Where it goes.
-    pub(crate) fn name(&self) -> &str {
-        match self {
-            Self::Json(name) | Self::Html(name) => name,
-        }
-    }
-}
-
-impl std::str::FromStr for ReportFile {
-    type Err = String;
-
-    fn from_str(name: &str) -> Result<Self, String> {
-        let ending = std::path::Path::new(name).extension();
-        match ending.and_then(|ending| ending.to_str()) {
-            _ if name == "-" => Ok(Self::Json(name.to_owned())),
-            Some("json") => Ok(Self::Json(name.to_owned())),
-            Some("html" | "htm") => Ok(Self::Html(name.to_owned())),
-            _ => Err("a report ends in .json or .html".to_owned()),
-        }
-    }
 }
 
 impl SessionArgs {

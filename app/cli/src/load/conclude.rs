@@ -2,21 +2,24 @@
 
 use std::time::Duration;
 
-use anyhow::{Context as _, anyhow};
+use anyhow::anyhow;
+use linkweir_engine::Loss;
 use linkweir_inject::{Port, PortCounts};
-use linkweir_load::measure::{Figures, Limits};
+use linkweir_load::measure::{Figures, Generator, Limits};
 use linkweir_load::outcome::Failure;
 use linkweir_load::population::Population;
+use linkweir_load::stage::LoadStage;
 use linkweir_load::tcp::TcpCounts;
+use linkweir_model::Sampler;
 use linkweir_record::human::counted;
 use linkweir_wire::Timestamp;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::args::{LoadArgs, Role};
 use super::group;
 use super::records::Missing;
 use super::report::{Files, Header, Rates, Report};
-use super::roles::{Gathered, Link};
+use super::roles::Gathered;
 use super::run::{self, Runner};
 use super::target::Target;
 use crate::exit::{Exit, Wrong, say, warn};
@@ -97,23 +100,14 @@ pub(super) fn may_control(args: &LoadArgs) -> anyhow::Result<()> {
     Err(anyhow!(Wrong(what.to_owned())))
 }
 
-/// Waits for the workers of a controller, and reports for them.
-pub(super) fn control(
+/// Reports for the workers of a controller, which have ended.
+pub(super) fn for_workers(
     args: &LoadArgs,
-    target: &Target,
-    mut link: Link<'_>,
+    mut header: Header,
+    gathered: &Gathered,
     files: Files,
+    undelivered: Option<Loss>,
 ) -> anyhow::Result<Exit> {
-    let begin = link.agree()?;
-    if !args.output.quiet {
-        say(&format!(
-            "linkweir: all are ready; the first session starts at {}",
-            linkweir_record::human::moment(begin.at.as_nanos())
-        ));
-    }
-    let gathered = link.finish(&Figures::default())?;
-    let gathered = gathered.context("a controller reports")?;
-    let mut header = header(args, target, None);
     let lines = gathered.workers.iter();
     let lines: Vec<String> = lines
         .map(|(peer, brought)| format!("{peer}: {brought}"))
@@ -124,14 +118,10 @@ pub(super) fn control(
             .for_each(|line| say(&format!("  worker {line}")));
     }
     header.push("workers", lines.join("; "));
-    let exit = report(
-        args,
-        &header,
-        &gathered.figures,
-        &mut Beside::default(),
-        files,
-    );
-    Ok(exit.max(missing(&gathered)))
+    let mut beside = Beside::default();
+    beside.missing.outputs.extend(undelivered);
+    let exit = report(args, &header, &gathered.figures, &mut beside, files);
+    Ok(exit.max(missing(gathered)))
 }
 
 /// Says who is missing.
@@ -149,15 +139,45 @@ fn missing(gathered: &Gathered) -> Exit {
 
 /// What a run counted that is none of its figures.
 #[derive(Default)]
-struct Beside {
-    port: PortCounts,
-    malformed: u64,
-    missing: Missing,
-    lost_frames: u64,
+pub(super) struct Beside {
+    pub(super) port: PortCounts,
+    pub(super) malformed: u64,
+    pub(super) missing: Missing,
+    pub(super) lost_frames: u64,
     /// When the schedule began.
-    begun: Option<Timestamp>,
+    pub(super) begun: Option<Timestamp>,
     /// Whether a signal ended it.
-    is_interrupted: bool,
+    pub(super) is_interrupted: bool,
+}
+
+impl Beside {
+    /// The summary of a run.
+    pub(super) fn summary(&self, report: Report<'_>) -> Value {
+        let port = self.port;
+        json!({
+            "packets": port.sent.frames + port.received_frames,
+            "bytes": port.sent.bytes + port.received_bytes,
+            "elapsed_s": report.figures.open.seconds(),
+            "schedule_begin_ts_ns": self.begun.map(Timestamp::as_nanos),
+            "dropped": {
+                "kernel": port.dropped,
+                "queue": self.missing.queue,
+                "sink": outputs::by_name(&self.missing.outputs),
+                "pcap": self.lost_frames,
+            },
+            "decode_errors": { "malformed": self.malformed },
+            "interrupted": self.is_interrupted,
+            "intermediate": report.is_intermediate,
+            "load": report.summary(),
+        })
+    }
+}
+
+/// What a run must keep to.
+pub(super) fn limits(args: &LoadArgs) -> Limits {
+    Limits {
+        lag_p99_ns: linkweir_wire::nanos(args.sending.lag_limit),
+    }
 }
 
 /// Ends a run: figures, reports, exit code. What was measured is written also when the run broke off.
@@ -166,13 +186,19 @@ pub(super) fn conclude(
     header: &Header,
     mut runner: Runner<'_>,
     played: anyhow::Result<()>,
-    files: Files,
 ) -> anyhow::Result<Exit> {
     if played.is_err() {
         // Every session ends once, also where the interface has gone.
         runner.stage.end(run::now(), &mut runner.frames);
     }
     runner.hand_over();
+    let files = runner.interim.finish()?;
+    let last = runner.progress();
+    let teller = runner.link.as_ref();
+    if let Some(link) = teller.filter(|link| link.progress().is_some()) {
+        link.tell(Box::new(last.clone()));
+    }
+    let undelivered = runner.lookout.finish(run::now(), last)?;
     runner.table.finish();
     let (missing_records, written, mut failed) = match runner.records.finish() {
         Ok((missing, exit)) => (missing, exit, None),
@@ -186,13 +212,16 @@ pub(super) fn conclude(
         lost_frames: 0,
         begun: runner.stage.begun(),
     };
+    beside.missing.outputs.extend(undelivered);
     if let Some(pcap) = runner.pcap.take() {
         match pcap.finish() {
             Ok(lost) => beside.lost_frames = lost,
             Err(error) => failed = failed.or(Some(error)),
         }
     }
-    add_counts(&mut runner, beside.port);
+    let stage = &mut runner.stage;
+    let counts = counts(stage, &beside.port);
+    counts.add_to(stage.measure().figures_mut());
     let own = runner.stage.figures();
     let (figures, mut exit) = match runner.link.take() {
         None => (own.clone(), Exit::Done),
@@ -219,39 +248,20 @@ fn report(
     beside: &mut Beside,
     mut files: Files,
 ) -> Exit {
-    let limits = Limits {
-        lag_p99_ns: linkweir_wire::nanos(args.sending.lag_limit),
-    };
-    let verdict = figures.verdict(&limits);
+    let verdict = figures.verdict(&limits(args));
     let report = Report {
         header,
         figures,
         verdict: &verdict,
         rates: Rates::of(args, figures).filter(|_| !beside.is_interrupted),
+        is_intermediate: false,
     };
     if !args.output.quiet {
         say(report.to_screen().trim_end());
     }
-    beside.missing.outputs.extend(report.write(&mut files));
-    let port = beside.port;
-    if let Some(file) = files.summary {
-        let summary = json!({
-            "packets": port.sent.frames + port.received_frames,
-            "bytes": port.sent.bytes + port.received_bytes,
-            "elapsed_s": figures.open.seconds(),
-            "schedule_begin_ts_ns": beside.begun.map(Timestamp::as_nanos),
-            "dropped": {
-                "kernel": port.dropped,
-                "queue": beside.missing.queue,
-                "sink": outputs::by_name(&beside.missing.outputs),
-                "pcap": beside.lost_frames,
-            },
-            "decode_errors": { "malformed": beside.malformed },
-            "interrupted": beside.is_interrupted,
-            "load": report.summary(),
-        });
-        beside.missing.outputs.extend(file.write_json(&summary));
-    }
+    beside.missing.outputs.extend(files.write(report));
+    let failed = files.write_summary(|| beside.summary(report));
+    beside.missing.outputs.extend(failed);
     warn_of(figures);
     let lost: Vec<_> = outputs::lost(&beside.missing.outputs).collect();
     let is_written = lost.is_empty();
@@ -340,31 +350,46 @@ fn warn_of(figures: &Figures) {
     }
 }
 
-/// What was counted beside the sessions.
-fn add_counts(runner: &mut Runner<'_>, port: PortCounts) {
-    let tcp = tcp_counts(runner.stage.tcp_counts());
-    let frames = runner.stage.frame_counts();
-    let overflow = runner.stage.overflows();
-    let stats = runner.stage.session_stats();
-    let moved = runner.stage.neighbour_counts().moved;
-    let figures: &mut Figures = runner.stage.measure().figures_mut();
-    figures
-        .tcp
-        .extend(tcp.map(|(name, count)| (name.to_owned(), count)));
+/// What is counted beside the sessions, from the begin of the run.
+pub(super) struct Counts {
+    tcp: Vec<(&'static str, u64)>,
+    generator: Generator,
+}
+
+/// What was counted beside the sessions so far.
+pub(super) fn counts(stage: &LoadStage<Sampler>, port: &PortCounts) -> Counts {
+    let frames = stage.frame_counts();
+    let stats = stage.session_stats();
     let others = [
         ("bad_checksum", frames.bad_checksum),
         ("malformed_frames", frames.malformed),
         ("requests_sent_again", stats.retries),
         ("idle_connections_closed", stats.idle_closed),
-        (NEXT_HOP_MOVED, moved),
+        (NEXT_HOP_MOVED, stage.neighbour_counts().moved),
     ];
-    figures
-        .tcp
-        .extend(others.map(|(name, count)| (name.to_owned(), count)));
-    figures.generator.send_stalls = port.sent.stalls;
-    figures.generator.send_errors = port.sent.refused;
-    figures.generator.receive_drops = port.dropped + port.too_long;
-    figures.generator.emulator_overflow = overflow;
+    Counts {
+        tcp: tcp_counts(stage.tcp_counts())
+            .into_iter()
+            .chain(others)
+            .collect(),
+        generator: Generator {
+            send_stalls: port.sent.stalls,
+            send_errors: port.sent.refused,
+            receive_drops: port.dropped + port.too_long,
+            emulator_overflow: stage.overflows(),
+        },
+    }
+}
+
+impl Counts {
+    /// Puts them into the figures, in place of earlier ones.
+    pub(super) fn add_to(self, figures: &mut Figures) {
+        let tcp = self.tcp.into_iter();
+        figures
+            .tcp
+            .extend(tcp.map(|(name, count)| (name.to_owned(), count)));
+        figures.generator = self.generator;
+    }
 }
 
 fn tcp_counts(counts: &TcpCounts) -> [(&'static str, u64); 17] {

@@ -3,7 +3,10 @@
 pub(crate) mod args;
 mod clients;
 mod conclude;
+mod control;
 mod group;
+mod interim;
+mod live;
 mod pcap;
 mod records;
 mod report;
@@ -27,10 +30,12 @@ use linkweir_sys::privileges::Restrict;
 use linkweir_sys::schedule as priority;
 use linkweir_wire::Timestamp;
 
-use self::args::{LoadArgs, ReportFile, Role, Sender};
+use self::args::{LoadArgs, Role, Sender};
+use self::interim::Interim;
+use self::live::{Board, LoadView, Lookout};
 use self::pcap::Pcap;
 use self::records::Records;
-use self::report::Files;
+use self::report::{Files, ReportFile};
 use self::roles::{Link, terms};
 use self::run::{ReportedMoves, Runner};
 use self::table::Table;
@@ -40,9 +45,13 @@ use crate::exit::{Exit, Wrong, say, warn};
 use crate::files;
 use crate::outputs;
 use crate::signals::Signals;
+use crate::view::View;
 
 /// From when everything is ready to the first session.
 const HEAD_START: Duration = Duration::from_millis(20);
+
+/// How often a run is looked at, where nothing else is said.
+const INTERVAL: Duration = Duration::from_secs(1);
 
 /// Runs the command.
 pub(crate) fn run(args: &LoadArgs) -> anyhow::Result<Exit> {
@@ -67,7 +76,7 @@ pub(crate) fn run(args: &LoadArgs) -> anyhow::Result<Exit> {
     let stop = || signals.stop();
     let files = Files::open(&args.output)?;
     if args.roles.role == Role::Controller {
-        return control(args, &target, files, &stop);
+        return control::control(args, &target, files, &signals);
     }
     let work = schedule::read(args, &target)?;
     let interface = args.link.interface.as_deref().unwrap_or_default();
@@ -84,6 +93,9 @@ pub(crate) fn run(args: &LoadArgs) -> anyhow::Result<Exit> {
     })?;
     // It has a thread, which is bound too.
     let records = Records::start(&args.output)?;
+    let view: LoadView = View::start(&args.view, &control::subject(args), &signals)?;
+    let is_viewed = view.is_wanted();
+    let lookout = lookout(args, view, link.as_ref())?;
     let header = conclude::header(args, &target, Some((&population, &port)));
     let mtu = port.mtu();
     let mut runner = Runner {
@@ -115,8 +127,9 @@ pub(crate) fn run(args: &LoadArgs) -> anyhow::Result<Exit> {
         records,
         signals: &signals,
         link,
+        // What looks better than a table has its place.
         table: Table::start(
-            args.output.quiet,
+            args.output.quiet || is_viewed && !args.output.progress,
             args.output.progress,
             args.schedule.duration,
         ),
@@ -124,6 +137,8 @@ pub(crate) fn run(args: &LoadArgs) -> anyhow::Result<Exit> {
         duration: args.schedule.duration,
         drain: args.schedule.drain,
         moves: ReportedMoves::default(),
+        interim: Interim::start(args, &header, files)?,
+        lookout,
     };
     runner.resolve(interface, next_hop)?;
     if !args.output.quiet {
@@ -139,21 +154,7 @@ pub(crate) fn run(args: &LoadArgs) -> anyhow::Result<Exit> {
         Some(link) => agree(link, args.output.quiet)?,
     };
     let played = runner.play(begin);
-    conclude::conclude(args, &header, runner, played, files)
-}
-
-/// A controller sends nothing: it waits for its workers, and reports for them.
-fn control(
-    args: &LoadArgs,
-    target: &Target,
-    files: Files,
-    stop: &dyn Fn() -> bool,
-) -> anyhow::Result<Exit> {
-    conclude::may_control(args)?;
-    outputs::restrict_reader(written(args).into_iter().map(|(_, path)| path))?;
-    let link = Link::open(&args.roles, &terms(args)?, stop)?;
-    let link = link.context("a controller has workers")?;
-    conclude::control(args, target, link, files)
+    conclude::conclude(args, &header, runner, played)
 }
 
 fn open_pcap(args: &LoadArgs) -> anyhow::Result<Option<Pcap>> {
@@ -206,6 +207,25 @@ fn mss(mtu: u32) -> u16 {
     u16::try_from(mtu.saturating_sub(40))
         .unwrap_or(u16::MAX)
         .max(536)
+}
+
+/// Who looks at the run while it goes on: here, or where a controller is.
+fn lookout(args: &LoadArgs, view: LoadView, link: Option<&Link<'_>>) -> anyhow::Result<Lookout> {
+    let told = link.and_then(Link::progress);
+    let board = view.is_wanted().then(|| {
+        let capacity = args.sessions.max_sessions.into();
+        let mut board = Board::new(args, view, link.map_or("all", Link::name), capacity);
+        board.add(args.link.interface.clone().unwrap_or_default());
+        board
+    });
+    let shown = board.is_some();
+    let own = args.view.interval.unwrap_or(INTERVAL);
+    let interval = match told {
+        Some(told) if shown => told.min(own),
+        Some(told) => told,
+        None => own,
+    };
+    Lookout::start(board, interval)
 }
 
 /// What the thread needs to be in time.

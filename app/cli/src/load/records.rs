@@ -87,6 +87,11 @@ impl Records {
         self.writer.is_some()
     }
 
+    /// Records for which there was no room so far.
+    pub(super) const fn lost(&self) -> u64 {
+        self.lost
+    }
+
     /// Takes records; those for which there is no room are counted.
     pub(super) fn take(&mut self, batch: LoadBatch) {
         let Some((sender, _)) = &self.writer else {

@@ -4,16 +4,20 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use anyhow::anyhow;
-use linkweir_inject::{Checksum as Seen, Port, ReceivedFrame};
+use linkweir_inject::{Checksum as Seen, Port, PortCounts, ReceivedFrame};
 use linkweir_load::frames::Frames;
+use linkweir_load::measure::{Figures, Progress};
 use linkweir_load::neighbours::NeighbourState;
 use linkweir_load::stage::{Checksum, LoadStage};
 use linkweir_model::Sampler;
 use linkweir_record::LoadBatch;
 use linkweir_wire::Timestamp;
 
+use super::conclude::{self, Beside};
+use super::interim::Interim;
+use super::live::Lookout;
 use super::pcap::Pcap;
-use super::records::Records;
+use super::records::{Missing, Records};
 use super::roles::Link;
 use super::table::{Snapshot, Table};
 use crate::clock::wall_clock;
@@ -52,6 +56,8 @@ pub(super) struct Runner<'a> {
     pub(super) duration: Option<Duration>,
     pub(super) drain: Duration,
     pub(super) moves: ReportedMoves,
+    pub(super) interim: Interim,
+    pub(super) lookout: Lookout,
 }
 
 /// Moves of the next hop that were reported.
@@ -108,6 +114,10 @@ impl Runner<'_> {
     /// Plays the schedule, which begins at `begin`.
     pub(super) fn play(&mut self, begin: Timestamp) -> anyhow::Result<()> {
         self.stage.begin(begin);
+        let told = self.link.as_ref().and_then(Link::progress);
+        if self.lookout.begin(begin, told.is_some()) {
+            self.stage.measure().watch();
+        }
         // The schedule may be more than can be played: it ends when it should have.
         let mut last = self.duration.map(|duration| begin + duration + self.drain);
         let mut is_closing = false;
@@ -135,7 +145,7 @@ impl Runner<'_> {
                 self.stage.end(time, &mut self.frames);
                 return self.send();
             }
-            self.look();
+            self.look(time);
             self.moves.tell(&self.stage, time);
             let nap = time + NAP;
             let wake = self.stage.next_deadline().map_or(nap, |due| due.min(nap));
@@ -144,7 +154,15 @@ impl Runner<'_> {
     }
 
     /// Records to their outputs, and a look at the figures each second.
-    fn look(&mut self) {
+    fn look(&mut self, time: Timestamp) {
+        if self.lookout.is_due(time) {
+            let progress = self.progress();
+            let link = self.link.as_ref().filter(|link| link.progress().is_some());
+            if let Some(link) = link {
+                link.tell(Box::new(progress.clone()));
+            }
+            self.lookout.look(time, progress);
+        }
         if self.stage.measure().waiting_records() >= RECORDS {
             self.hand_over();
         }
@@ -153,6 +171,51 @@ impl Runner<'_> {
             let recent = self.stage.measure().take_recent();
             self.table.show(Snapshot::new(self.stage.figures(), recent));
         }
+        // Asked for while the last one is written, it is written next.
+        if self.interim.is_free() && self.signals.take_report() {
+            self.report();
+        }
+        if self.link.as_ref().is_some_and(Link::take_report) {
+            let (figures, _) = self.figures();
+            if let Some(link) = &self.link {
+                link.report(Box::new(figures));
+            }
+        }
+    }
+
+    /// The figures as they stand now. Copying those of a long run takes about a millisecond, in which nothing is sent.
+    fn figures(&mut self) -> (Figures, PortCounts) {
+        let port = self.port.counts();
+        let mut figures = self.stage.figures().clone();
+        conclude::counts(&self.stage, &port).add_to(&mut figures);
+        (figures, port)
+    }
+
+    /// What there is to see of the run.
+    pub(super) fn progress(&mut self) -> Progress {
+        let port = self.port.counts();
+        Progress {
+            frames: port.sent.frames + port.received_frames,
+            frame_bytes: port.sent.bytes + port.received_bytes,
+            dropped: port.dropped + port.too_long,
+            ..self.stage.measure().progress()
+        }
+    }
+
+    /// Reports as it stands now.
+    fn report(&mut self) {
+        let (figures, port) = self.figures();
+        let beside = Beside {
+            port,
+            malformed: self.stage.frame_counts().malformed,
+            missing: Missing {
+                queue: self.records.lost(),
+                ..Missing::default()
+            },
+            begun: self.stage.begun(),
+            ..Beside::default()
+        };
+        self.interim.write(figures, beside, self.table.speaker());
     }
 
     /// Gives the records of sessions that are over to their outputs.

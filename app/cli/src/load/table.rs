@@ -56,7 +56,31 @@ impl Snapshot {
 #[derive(Debug)]
 pub(super) struct Table {
     due: Instant,
-    shown: Option<(SyncSender<Shot>, JoinHandle<()>)>,
+    shown: Option<(SyncSender<Shown>, JoinHandle<()>)>,
+}
+
+/// What comes to whoever draws.
+#[derive(Debug)]
+enum Shown {
+    Shot(Shot),
+    /// A text that stays.
+    Text(String),
+}
+
+/// Says a text above the table.
+#[derive(Debug, Default)]
+pub(super) struct Speaker(Option<SyncSender<Shown>>);
+
+impl Speaker {
+    /// Says it; waits for its turn.
+    pub(super) fn say(&self, text: String) {
+        match &self.0 {
+            Some(drawer) => {
+                let _drawn = drawer.send(Shown::Text(text));
+            }
+            None => say(&text),
+        }
+    }
 }
 
 /// A snapshot and its time.
@@ -102,8 +126,13 @@ impl Table {
         let time = now();
         self.due = time + EVERY;
         if let Some((sender, _)) = &self.shown {
-            let _busy_is_fine = sender.try_send((time, snapshot));
+            let _busy_is_fine = sender.try_send(Shown::Shot((time, snapshot)));
         }
+    }
+
+    /// Says a text where the table is.
+    pub(super) fn speaker(&self) -> Speaker {
+        Speaker(self.shown.as_ref().map(|(sender, _)| sender.clone()))
     }
 
     /// Takes the table away: what follows is the report.
@@ -140,8 +169,16 @@ impl Drawer {
         }
     }
 
-    fn run(mut self, shots: &Receiver<Shot>) {
-        for shot in shots {
+    fn run(mut self, shots: &Receiver<Shown>) {
+        for shown in shots {
+            let shot = match shown {
+                Shown::Shot(shot) => shot,
+                Shown::Text(text) => {
+                    self.clear();
+                    say(&text);
+                    continue;
+                }
+            };
             let text = self.text(&shot);
             self.clear();
             self.lines = text.lines().count();

@@ -30,6 +30,7 @@ mod load {
     mod arrivals;
     mod basic;
     mod faults;
+    mod live;
     mod roles;
     mod sessions;
     mod site;

@@ -10,8 +10,40 @@ use linkweir_load::measure::{Figures, Stages, Times, Verdict};
 use linkweir_model::{Agreement, autocovariance};
 use serde_json::{Value, json};
 
-use super::args::{LoadOutputArgs, ReportFile};
+use super::args::LoadOutputArgs;
 use crate::outputs::AtEnd;
+
+/// A report and its kind, which its name says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum ReportFile {
+    /// One JSON object; `-` is standard output.
+    Json(String),
+    /// A page.
+    Html(String),
+}
+
+impl ReportFile {
+    /// Where it goes.
+    pub(crate) fn name(&self) -> &str {
+        match self {
+            Self::Json(name) | Self::Html(name) => name,
+        }
+    }
+}
+
+impl std::str::FromStr for ReportFile {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        let ending = std::path::Path::new(name).extension();
+        match ending.and_then(|ending| ending.to_str()) {
+            _ if name == "-" => Ok(Self::Json(name.to_owned())),
+            Some("json") => Ok(Self::Json(name.to_owned())),
+            Some("html" | "htm") => Ok(Self::Html(name.to_owned())),
+            _ => Err("a report ends in .json or .html".to_owned()),
+        }
+    }
+}
 
 /// Where the reports of a run go.
 #[derive(Debug, Default)]
@@ -19,7 +51,9 @@ pub(super) struct Files {
     reports: Vec<(ReportFile, AtEnd)>,
     series: Option<AtEnd>,
     /// Written by itself: it tells of the others.
-    pub(super) summary: Option<AtEnd>,
+    summary: Option<AtEnd>,
+    /// What could not be written so far.
+    lost: Vec<Loss>,
 }
 
 impl Files {
@@ -36,6 +70,43 @@ impl Files {
         files.series = AtEnd::open("--series", output.series.as_deref(), existing)?;
         files.summary = AtEnd::open("--summary", output.summary.as_deref(), existing)?;
         Ok(files)
+    }
+
+    /// Writes the reports and the series of a run that is over; what failed.
+    pub(super) fn write(&mut self, report: Report<'_>) -> Vec<Loss> {
+        let mut lost = std::mem::take(&mut self.lost);
+        for (kind, file) in self.reports.drain(..) {
+            lost.extend(file.write(&report.text(&kind)));
+        }
+        if let Some(file) = self.series.take() {
+            lost.extend(file.write(&report.series_csv()));
+        }
+        lost
+    }
+
+    /// Writes the summary of a run that is over, where one was asked for; whether that failed.
+    pub(super) fn write_summary(self, summary: impl FnOnce() -> Value) -> Option<Loss> {
+        self.summary?.write_json(&summary())
+    }
+
+    /// Writes everything as it stands, in the middle of a run: what is written next takes its place.
+    pub(super) fn write_now(&mut self, report: Report<'_>, summary: &Value) {
+        for (kind, file) in std::mem::take(&mut self.reports) {
+            let again = self.again(file, &report.text(&kind));
+            self.reports.extend(again.map(|file| (kind, file)));
+        }
+        if let Some(file) = self.series.take() {
+            self.series = self.again(file, &report.series_csv());
+        }
+        if let Some(file) = self.summary.take() {
+            self.summary = self.again(file, &json_text(summary));
+        }
+    }
+
+    fn again(&mut self, file: AtEnd, text: &str) -> Option<AtEnd> {
+        file.write_and_reopen(text)
+            .map_err(|loss| self.lost.push(loss))
+            .ok()
     }
 }
 
@@ -55,13 +126,20 @@ impl Header {
     }
 }
 
-/// A run that is over.
+/// An object as it stands in a file.
+fn json_text(object: &Value) -> String {
+    format!("{object:#}\n")
+}
+
+/// A run that is over, or as it stands.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Report<'a> {
     pub(super) header: &'a Header,
     pub(super) figures: &'a Figures,
     pub(super) verdict: &'a Verdict,
     pub(super) rates: Option<Rates>,
+    /// Whether the run goes on.
+    pub(super) is_intermediate: bool,
 }
 
 /// Sessions a second that were asked for, and those of the schedule that was drawn: a bursty one is off
@@ -88,6 +166,7 @@ impl Report<'_> {
             .collect();
         json!({
             "run": run,
+            "intermediate": self.is_intermediate,
             "load": self.summary(),
             "series": summary::series(self.figures),
         })
@@ -103,16 +182,11 @@ impl Report<'_> {
         csv::text(&self.figures.series)
     }
 
-    /// Writes the reports and the series; what failed.
-    pub(super) fn write(self, files: &mut Files) -> Vec<Loss> {
-        let reports = files.reports.drain(..);
-        let reports = reports.filter_map(|(kind, file)| match kind {
-            ReportFile::Json(_) => file.write_json(&self.to_json()),
-            ReportFile::Html(_) => file.write(&page::html(self)),
-        });
-        let series = files.series.take();
-        let series = series.and_then(|file| file.write(&self.series_csv()));
-        reports.chain(series).collect()
+    fn text(self, kind: &ReportFile) -> String {
+        match kind {
+            ReportFile::Json(_) => json_text(&self.to_json()),
+            ReportFile::Html(_) => page::html(self),
+        }
     }
 }
 

@@ -22,6 +22,7 @@ fn with_report<T>(limits: &Limits, show: impl FnOnce(Report<'_>) -> T) -> T {
             asked_per_s: 60.0,
             drawn_per_s: 48.3,
         }),
+        is_intermediate: false,
     })
 }
 
@@ -98,6 +99,7 @@ fn nothing_that_was_answered_has_no_rate() {
         figures: &figures,
         verdict: &verdict,
         rates: None,
+        is_intermediate: false,
     };
     assert_eq!((figures.responses, figures.failed.total()), (0, 1));
     let text = report.to_screen();
@@ -141,13 +143,13 @@ fn files_are_written_by_their_kind() {
         let mut files = Files {
             reports: reports.into_iter().zip(opened).collect(),
             series: open("--series", "s.csv").unwrap(),
-            summary: None,
+            ..Files::default()
         };
-        assert!(report.write(&mut files).is_empty());
+        assert!(files.write(report).is_empty());
         assert!(open("--report", "no/r.json").is_err());
         let full = AtEnd::open("--series", Some("/dev/full"), Existing::Refuse);
         files.series = full.unwrap();
-        let failed = report.write(&mut files);
+        let failed = files.write(report);
         assert!(
             matches!(&failed[..], [loss] if loss.has_failed),
             "{failed:?}"
@@ -182,6 +184,7 @@ fn nothing_measured_is_a_report_too() {
         figures: &figures,
         verdict: &verdict,
         rates: None,
+        is_intermediate: false,
     };
     assert_eq!(report.summary()["response_time_s"]["median"], Value::Null);
     assert_eq!(report.summary()["rate_per_s"], Value::Null);

@@ -8,6 +8,7 @@
 //! checked figures. It is not authenticated either: this belongs on the network of a laboratory.
 
 mod clock;
+mod desk;
 mod pump;
 mod terms;
 mod wire;
@@ -16,11 +17,12 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, anyhow, bail};
-use linkweir_load::measure::Figures;
+use linkweir_load::measure::{Figures, Progress};
 use linkweir_load::stage::Share;
 use linkweir_wire::Timestamp;
 
 pub(super) use clock::Offset;
+pub(super) use desk::{Asked, Desk, Nobody};
 pub(super) use terms::terms;
 pub(super) use wire::Terms;
 
@@ -40,6 +42,8 @@ const HELLO: Duration = Duration::from_secs(1);
 const PAUSE: Duration = Duration::from_millis(50);
 /// Questions for the time.
 const PROBES: u32 = 16;
+/// Progress is told at most so often.
+const MIN_PROGRESS: Duration = Duration::from_millis(10);
 
 /// The connections of this process to the others.
 pub(super) struct Link<'a> {
@@ -49,6 +53,8 @@ pub(super) struct Link<'a> {
     /// Until the start.
     lines: Vec<Lines>,
     share: Share,
+    /// How often progress is wanted: by this side, or of it. Zero is never.
+    progress: Duration,
     /// From the start on.
     pumps: Vec<(SocketAddr, Pump)>,
 }
@@ -103,7 +109,19 @@ impl<'a> Link<'a> {
         terms: &Terms,
         stop: &'a dyn Fn() -> bool,
     ) -> anyhow::Result<Option<Self>> {
+        Self::open_with(args, terms, stop, Duration::ZERO, &mut Nobody)
+    }
+
+    /// The same, where `desk` looks on and wants the `progress` of the others so often.
+    pub(super) fn open_with(
+        args: &RoleArgs,
+        terms: &Terms,
+        stop: &'a dyn Fn() -> bool,
+        progress: Duration,
+        desk: &mut dyn Desk,
+    ) -> anyhow::Result<Option<Self>> {
         let mut link = Self {
+            progress,
             role: args.role,
             timeout: args.peer_wait,
             stop,
@@ -121,7 +139,7 @@ impl<'a> Link<'a> {
                 let peer = args.peer.context("--peer")?;
                 let everywhere = SocketAddr::new(unspecified(peer.ip()), peer.port());
                 let listener = listen(args.listen.unwrap_or(everywhere))?;
-                link.gather(&listener, "init", 1, Some(peer.ip()), terms)?;
+                link.gather(&listener, ("init", 1), Some(peer.ip()), terms, desk)?;
             }
             Role::Controller => {
                 let everywhere = SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), MEETING_PORT);
@@ -132,13 +150,8 @@ impl<'a> Link<'a> {
                         listen(SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), MEETING_PORT))
                     }),
                 }?;
-                link.gather(
-                    &listener,
-                    "worker",
-                    args.generators.unwrap_or(1),
-                    None,
-                    terms,
-                )?;
+                let workers = ("worker", args.generators.unwrap_or(1));
+                link.gather(&listener, workers, None, terms, desk)?;
             }
         }
         Ok(Some(link))
@@ -169,7 +182,16 @@ impl<'a> Link<'a> {
             terms: terms.clone(),
         }))?;
         match lines.receive(until, self.stop)? {
-            Message::Welcome { index, of } if index < of => self.share = Share { index, of },
+            Message::Welcome {
+                index,
+                of,
+                progress_ns,
+            } if index < of => {
+                self.share = Share { index, of };
+                if progress_ns > 0 {
+                    self.progress = Duration::from_nanos(progress_ns).max(MIN_PROGRESS);
+                }
+            }
             Message::Refused { reason } => {
                 let what = format!("{peer} refuses this {}: {reason}", self.name());
                 return Err(anyhow!(Wrong(what)));
@@ -180,14 +202,14 @@ impl<'a> Link<'a> {
         Ok(())
     }
 
-    /// Waits for `count` others.
+    /// Waits for so many others.
     fn gather(
         &mut self,
         listener: &TcpListener,
-        role: &str,
-        count: u32,
+        (role, count): (&str, u32),
         only: Option<IpAddr>,
         terms: &Terms,
+        desk: &mut dyn Desk,
     ) -> anyhow::Result<()> {
         let until = now() + self.timeout;
         listener.set_nonblocking(true)?;
@@ -196,6 +218,7 @@ impl<'a> Link<'a> {
         let mut is_part = self.role == Role::Controller;
         let mut index = 0;
         while index < count {
+            desk.ask();
             let (stream, peer) = match listener.accept() {
                 Ok(came) => came,
                 Err(_) if (self.stop)() => bail!("stopped while waiting for the others"),
@@ -248,7 +271,9 @@ impl<'a> Link<'a> {
             lines.send(&Message::Welcome {
                 index: index_there,
                 of,
+                progress_ns: linkweir_wire::nanos(self.progress),
             })?;
+            desk.came(peer);
             self.lines.push(lines);
             index += 1;
         }
@@ -260,9 +285,22 @@ impl<'a> Link<'a> {
     /// # Errors
     /// Where another is gone, silent, or out of step.
     pub(super) fn agree(&mut self) -> anyhow::Result<Start> {
+        self.agree_with(false, &mut Nobody)
+    }
+
+    /// The same, where `desk` looks on; the one that reports waits for its order where `is_ordered`.
+    pub(super) fn agree_with(
+        &mut self,
+        is_ordered: bool,
+        desk: &mut dyn Desk,
+    ) -> anyhow::Result<Start> {
         let until = now() + self.timeout;
         let (at_ns, clock) = if self.reports() {
-            (self.call_start(until)?, Offset::default())
+            self.await_ready(until)?;
+            if is_ordered {
+                self.await_order(desk)?;
+            }
+            (self.call_start()?, Offset::default())
         } else {
             self.await_start(until)?
         };
@@ -276,7 +314,7 @@ impl<'a> Link<'a> {
         })
     }
 
-    fn call_start(&mut self, until: Instant) -> anyhow::Result<u64> {
+    fn await_ready(&mut self, until: Instant) -> anyhow::Result<()> {
         for lines in &mut self.lines {
             loop {
                 match lines.receive(until, self.stop)? {
@@ -289,6 +327,28 @@ impl<'a> Link<'a> {
                 }
             }
         }
+        Ok(())
+    }
+
+    /// All are ready: keeps them waiting until the order to start comes.
+    fn await_order(&mut self, desk: &mut dyn Desk) -> anyhow::Result<()> {
+        let mut said = now();
+        while !desk.ask().start {
+            if (self.stop)() {
+                bail!("stopped before the order to start");
+            }
+            if now().duration_since(said) >= pump::BEAT {
+                said = now();
+                for lines in &mut self.lines {
+                    lines.send(&Message::Alive)?;
+                }
+            }
+            std::thread::park_timeout(PAUSE);
+        }
+        Ok(())
+    }
+
+    fn call_start(&mut self) -> anyhow::Result<u64> {
         let head_start = linkweir_wire::nanos(HEAD_START);
         let at_ns = wall_clock().saturating_add(head_start);
         for lines in &mut self.lines {
@@ -317,8 +377,14 @@ impl<'a> Link<'a> {
         lines.send(&Message::Ready {
             error_ns: clock.error_ns,
         })?;
-        let Message::Start { at_ns } = lines.receive(until, self.stop)? else {
-            bail!("{peer}: it is out of step");
+        let mut until = until;
+        let at_ns = loop {
+            match lines.receive(until, self.stop)? {
+                Message::Start { at_ns } => break at_ns,
+                // Somebody there has yet to say when.
+                Message::Alive => until = until.max(now() + pump::PATIENCE),
+                _ => bail!("{peer}: it is out of step"),
+            }
         };
         // Neither long ago nor for ever: its word is not trusted.
         let timeout = linkweir_wire::nanos(self.timeout);
@@ -336,14 +402,48 @@ impl<'a> Link<'a> {
             .any(|(_, pump)| pump.must_stop() || (pump.is_gone() && self.role != Role::Controller))
     }
 
+    /// How often the one that reports wants to know how it goes; `None` where it does not.
+    pub(super) fn progress(&self) -> Option<Duration> {
+        let is_told = self.role == Role::Worker && !self.progress.is_zero();
+        is_told.then_some(self.progress)
+    }
+
+    /// Tells the one that reports how it goes.
+    pub(super) fn tell(&self, progress: Box<Progress>) {
+        if let Some((_, pump)) = self.pumps.first() {
+            pump.send(Message::Progress(progress));
+        }
+    }
+
+    /// Whether the one that reports has asked for the figures so far.
+    pub(super) fn take_report(&self) -> bool {
+        self.pumps.iter().any(|(_, pump)| pump.take_report())
+    }
+
+    /// Gives them.
+    pub(super) fn report(&self, figures: Box<Figures>) {
+        if let Some((_, pump)) = self.pumps.first() {
+            pump.send(Message::Interim(figures));
+        }
+    }
+
     /// Brings the figures together: `own` are those of this process. Gives all of them where this is the
     /// side that reports, `None` where the other does.
     ///
     /// # Errors
     /// Where the other side did not take our figures.
-    pub(super) fn finish(mut self, own: &Figures) -> anyhow::Result<Option<Gathered>> {
+    pub(super) fn finish(self, own: &Figures) -> anyhow::Result<Option<Gathered>> {
+        self.finish_with(own, &mut Nobody)
+    }
+
+    /// The same, where `desk` looks on.
+    pub(super) fn finish_with(
+        mut self,
+        own: &Figures,
+        desk: &mut dyn Desk,
+    ) -> anyhow::Result<Option<Gathered>> {
         if self.reports() {
-            return Ok(Some(self.collect(own)));
+            return Ok(Some(self.collect(own, desk)));
         }
         let (peer, pump) = self.pumps.pop().context("the run never started")?;
         if (self.stop)() {
@@ -356,13 +456,13 @@ impl<'a> Link<'a> {
             match pump.wait(PAUSE) {
                 Some(News::Taken) => return Ok(None),
                 Some(News::Gone(why)) => bail!("the results did not arrive: {why}"),
-                Some(News::Result(_)) => bail!("{peer}: it is out of step"),
+                Some(_) => bail!("{peer}: it is out of step"),
                 None => {}
             }
         }
     }
 
-    fn collect(&self, own: &Figures) -> Gathered {
+    fn collect(&self, own: &Figures, desk: &mut dyn Desk) -> Gathered {
         let mut gathered = Gathered {
             figures: own.clone(),
             workers: Vec::new(),
@@ -370,41 +470,59 @@ impl<'a> Link<'a> {
         };
         let mut told = false;
         let mut until = None;
-        for (peer, pump) in &self.pumps {
-            let missing = loop {
-                if !told && (self.stop)() {
-                    self.pumps
-                        .iter()
-                        .for_each(|(_, pump)| pump.send(Message::Stop));
-                    told = true;
-                }
-                // A pair ends together; workers have as long as they give signs of life.
-                if until.is_none() && (told || self.role == Role::Stat) {
-                    until = Some(now() + self.timeout);
-                }
-                match pump.wait(PAUSE) {
-                    Some(News::Result(figures)) => {
-                        if self.role == Role::Stat {
-                            gathered.figures.adopt_sender(&figures);
-                        } else {
-                            gathered.figures.merge(&figures);
-                            gathered.workers.push((*peer, brought(&figures)));
-                        }
-                        pump.send(Message::Taken);
-                        break None;
-                    }
-                    Some(News::Gone(why)) => break Some(why),
-                    Some(News::Taken) => break Some(format!("{peer}: it is out of step")),
-                    None if until.is_some_and(|until| now() >= until) => {
-                        break Some(format!("{peer}: its figures did not come"));
-                    }
-                    None => {}
-                }
-            };
-            if let Some(why) = missing {
-                gathered.workers.push((*peer, "missing".to_owned()));
-                gathered.missing.push(why);
+        // What each brought; `None` while it runs.
+        let mut all: Vec<Option<String>> = self.pumps.iter().map(|_| None).collect();
+        while all.iter().any(Option::is_none) {
+            let asked = desk.ask();
+            if !told && (asked.stop || (self.stop)()) {
+                self.say(&all, || Message::Stop);
+                told = true;
             }
+            if asked.report {
+                self.say(&all, || Message::Report);
+            }
+            // A pair ends together; workers have as long as they give signs of life.
+            if until.is_none() && (told || self.role == Role::Stat) {
+                until = Some(now() + self.timeout);
+            }
+            let is_late = until.is_some_and(|until| now() >= until);
+            let mut is_quiet = true;
+            for (index, ((peer, pump), brought)) in self.pumps.iter().zip(&mut all).enumerate() {
+                while brought.is_none() {
+                    let missing = match pump.wait(Duration::ZERO) {
+                        Some(News::Progress(progress)) => {
+                            is_quiet = false;
+                            desk.progress(index, *progress);
+                            continue;
+                        }
+                        Some(News::Interim(figures)) => {
+                            is_quiet = false;
+                            desk.interim(index, *figures);
+                            continue;
+                        }
+                        Some(News::Result(figures)) => {
+                            *brought = Some(self.take(&mut gathered, &figures));
+                            pump.send(Message::Taken);
+                            desk.ended(index, Ok(*figures));
+                            break;
+                        }
+                        Some(News::Gone(why)) => why,
+                        Some(News::Taken) => format!("{peer}: it is out of step"),
+                        None if is_late => format!("{peer}: its figures did not come"),
+                        None => break,
+                    };
+                    *brought = Some("missing".to_owned());
+                    desk.ended(index, Err(&missing));
+                    gathered.missing.push(missing);
+                }
+            }
+            if is_quiet && all.iter().any(Option::is_none) {
+                std::thread::park_timeout(PAUSE);
+            }
+        }
+        if self.role == Role::Controller {
+            let peers = self.pumps.iter().map(|(peer, _)| *peer);
+            gathered.workers = peers.zip(all.into_iter().flatten()).collect();
         }
         // The last `Taken` is on its way before the connections close.
         for (_, pump) in &self.pumps {
@@ -413,11 +531,28 @@ impl<'a> Link<'a> {
         gathered
     }
 
+    /// Says something to all that have brought nothing yet.
+    fn say(&self, all: &[Option<String>], message: fn() -> Message) {
+        let running = self.pumps.iter().zip(all).filter(|(_, one)| one.is_none());
+        running.for_each(|((_, pump), _)| pump.send(message()));
+    }
+
+    /// Adds what another brought; what it is in one line.
+    fn take(&self, gathered: &mut Gathered, figures: &Figures) -> String {
+        if self.role == Role::Stat {
+            gathered.figures.adopt_sender(figures);
+        } else {
+            gathered.figures.merge(figures);
+        }
+        brought(figures)
+    }
+
     const fn reports(&self) -> bool {
         matches!(self.role, Role::Stat | Role::Controller)
     }
 
-    const fn name(&self) -> &'static str {
+    /// The word of the command line.
+    pub(super) const fn name(&self) -> &'static str {
         match self.role {
             Role::All => "all",
             Role::Init => "init",

@@ -2,24 +2,32 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel};
+use std::sync::mpsc::{
+    Receiver, RecvTimeoutError, Sender, SyncSender, TryRecvError, channel, sync_channel,
+};
 use std::time::{Duration, Instant};
 
-use linkweir_load::measure::Figures;
+use linkweir_load::measure::{Figures, Progress};
 
 use super::wire::Lines;
 use super::wire::Message;
 use crate::clock::now;
 
 /// How often a sign of life is sent.
-const BEAT: Duration = Duration::from_secs(1);
+pub(super) const BEAT: Duration = Duration::from_secs(1);
 /// After so long without one the other side counts as gone.
-const PATIENCE: Duration = Duration::from_secs(10);
+pub(super) const PATIENCE: Duration = Duration::from_secs(10);
+/// News that wait to be taken.
+const NEWS: usize = 16;
 
 /// What comes from the other side.
 pub(super) enum News {
     /// Its figures.
     Result(Box<Figures>),
+    /// What it has counted so far.
+    Progress(Box<Progress>),
+    /// Its figures so far, as they were asked for.
+    Interim(Box<Figures>),
     /// It has ours.
     Taken,
     /// It is gone or does not keep to the protocol: why.
@@ -38,6 +46,7 @@ pub(super) struct Pump {
 #[derive(Debug, Default)]
 struct Flags {
     stop: AtomicBool,
+    report: AtomicBool,
     gone: AtomicBool,
 }
 
@@ -45,7 +54,8 @@ impl Pump {
     /// Takes a connection over.
     pub(super) fn start(lines: Lines) -> std::io::Result<Self> {
         let (orders, to_send) = channel();
-        let (told, news) = channel();
+        // What nobody takes must not pile up: the other side waits.
+        let (told, news) = sync_channel(NEWS);
         let flags = Arc::new(Flags::default());
         let worker = Worker {
             lines,
@@ -73,6 +83,12 @@ impl Pump {
         self.flags.stop.load(Ordering::Relaxed)
     }
 
+    /// Whether the other side has asked for the figures so far since the last look.
+    pub(super) fn take_report(&self) -> bool {
+        self.flags.report.load(Ordering::Relaxed)
+            && self.flags.report.swap(false, Ordering::Relaxed)
+    }
+
     /// Whether the other side is gone.
     pub(super) fn is_gone(&self) -> bool {
         self.flags.gone.load(Ordering::Relaxed)
@@ -93,7 +109,7 @@ impl Pump {
 struct Worker {
     lines: Lines,
     to_send: Receiver<Message>,
-    told: Sender<News>,
+    told: SyncSender<News>,
     flags: Arc<Flags>,
 }
 
@@ -135,6 +151,12 @@ impl Worker {
                     self.flags.stop.store(true, Ordering::Relaxed);
                     continue;
                 }
+                Message::Report => {
+                    self.flags.report.store(true, Ordering::Relaxed);
+                    continue;
+                }
+                Message::Progress(progress) => News::Progress(progress),
+                Message::Interim(figures) => News::Interim(figures),
                 Message::Result(figures) => News::Result(figures),
                 Message::Taken => News::Taken,
                 _ => anyhow::bail!("{}: it is out of step", self.lines.peer()),

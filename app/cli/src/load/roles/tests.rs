@@ -20,6 +20,7 @@ fn args(role: Role, at: SocketAddr, generators: u32) -> RoleArgs {
         listen: listens.then_some(at),
         generators: Some(generators),
         peer_wait: Duration::from_secs(20),
+        console_control: false,
     }
 }
 
@@ -170,7 +171,10 @@ fn workers_must_agree_with_one_another() {
         Link::open(&args(Role::Controller, at, 2), &known, NEVER).map(|_| ())
     });
     let (_first, welcome) = raw(at, &[&hello(PROTOCOL, "worker", 1)], 1);
-    assert_eq!(welcome, ["{\"welcome\":{\"index\":0,\"of\":2}}\n"]);
+    assert_eq!(
+        welcome,
+        ["{\"welcome\":{\"index\":0,\"of\":2,\"progress_ns\":0}}\n"]
+    );
     let (_second, refused) = raw(at, &[&hello(PROTOCOL, "worker", 2)], 1);
     assert!(
         refused[0].contains("seed is `1` here and `2` there"),
@@ -178,7 +182,10 @@ fn workers_must_agree_with_one_another() {
     );
     // The controller goes on, and takes one that fits in its place.
     let (_third, welcome) = raw(at, &[&hello(PROTOCOL, "worker", 1)], 1);
-    assert_eq!(welcome, ["{\"welcome\":{\"index\":1,\"of\":2}}\n"]);
+    assert_eq!(
+        welcome,
+        ["{\"welcome\":{\"index\":1,\"of\":2,\"progress_ns\":0}}\n"]
+    );
     controller.join().unwrap().unwrap();
 }
 
@@ -187,14 +194,14 @@ fn another_version_is_refused() {
     let at = free_address();
     let stat =
         thread::spawn(move || Link::open(&args(Role::Stat, at, 1), &terms(7), NEVER).map(|_| ()));
-    let (_stream, answers) = raw(at, &[&hello(2, "init", 7)], 1);
-    assert!(answers[0].contains("version 2, ours is 1"), "{answers:?}");
+    let (_stream, answers) = raw(at, &[&hello(1, "init", 7)], 1);
+    assert!(answers[0].contains("version 1, ours is 2"), "{answers:?}");
     assert!(
         stat.join()
             .unwrap()
             .unwrap_err()
             .to_string()
-            .contains("version 2")
+            .contains("version 1")
     );
 }
 
@@ -332,4 +339,89 @@ fn figures_that_contradict_themselves_are_not_merged() {
         "{:?}",
         gathered.missing
     );
+}
+
+/// Notes what it sees; orders the start when two have come, and asks for a report and then for the end.
+#[derive(Default)]
+struct Notes {
+    came: usize,
+    asked: u32,
+    started: u64,
+    lags: u64,
+    interim: u64,
+    ended: Vec<usize>,
+}
+
+impl Desk for Notes {
+    fn came(&mut self, _peer: SocketAddr) {
+        self.came += 1;
+    }
+
+    fn progress(&mut self, _worker: usize, progress: Progress) {
+        self.started += progress.started;
+        self.lags += progress.recent.lag.count();
+    }
+
+    fn interim(&mut self, _worker: usize, figures: Figures) {
+        self.interim += figures.planned;
+    }
+
+    fn ended(&mut self, worker: usize, with: Result<Figures, &str>) {
+        assert!(with.is_ok(), "{with:?}");
+        self.ended.push(worker);
+    }
+
+    fn ask(&mut self) -> Asked {
+        self.asked += 1;
+        Asked {
+            start: self.came == 2,
+            stop: self.interim >= 200,
+            report: self.started == 60 && self.interim < 200,
+        }
+    }
+}
+
+#[test]
+fn a_controller_starts_watches_and_stops_its_workers() {
+    let at = free_address();
+    let workers: Vec<_> = (0..2)
+        .map(|_| {
+            thread::spawn(move || {
+                let mut link = Link::open(&args(Role::Worker, at, 2), &terms(7), NEVER)
+                    .unwrap()
+                    .unwrap();
+                assert_eq!(link.progress(), Some(Duration::from_millis(250)));
+                link.agree().unwrap();
+                let mut progress = Progress {
+                    started: 30,
+                    ..Progress::default()
+                };
+                progress.recent.lag.record(5);
+                link.tell(Box::new(progress));
+                let until = now() + Duration::from_secs(10);
+                while !link.must_stop() {
+                    assert!(now() < until, "it is never told to stop");
+                    if link.take_report() {
+                        link.report(Box::new(figures(100, 0, 1)));
+                    }
+                    thread::park_timeout(Duration::from_millis(5));
+                }
+                assert!(link.finish(&figures(300, 0, 1)).unwrap().is_none());
+            })
+        })
+        .collect();
+    let mut notes = Notes::default();
+    let interval = Duration::from_millis(250);
+    let args = args(Role::Controller, at, 2);
+    let link = Link::open_with(&args, &terms(7), NEVER, interval, &mut notes).unwrap();
+    let mut link = link.unwrap();
+    link.agree_with(true, &mut notes).unwrap();
+    let gathered = link.finish_with(&Figures::default(), &mut notes).unwrap();
+    workers.into_iter().for_each(|one| one.join().unwrap());
+    assert_eq!(gathered.unwrap().figures.planned, 600);
+    notes.ended.sort_unstable();
+    assert_eq!((notes.came, notes.ended.as_slice()), (2, &[0, 1][..]));
+    assert_eq!((notes.started, notes.lags), (60, 2));
+    // Asked once or twice before both had answered.
+    assert!(notes.interim >= 200 && notes.interim.is_multiple_of(100));
 }

@@ -6,14 +6,14 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, anyhow, bail};
-use linkweir_load::measure::Figures;
+use linkweir_load::measure::{Figures, Progress};
 use serde::{Deserialize, Serialize};
 
 use crate::clock::now;
 
 /// Version of the protocol. Another one is refused: figures of versions that count differently must not
 /// be merged.
-pub(super) const PROTOCOL: u32 = 1;
+pub(super) const PROTOCOL: u32 = 2;
 
 /// What both sides must have alike, by name, such as seed and arrivals.
 pub(in crate::load) type Terms = BTreeMap<String, String>;
@@ -24,8 +24,12 @@ pub(in crate::load) type Terms = BTreeMap<String, String>;
 pub(super) enum Message {
     /// > The first line.
     Hello(Hello),
-    /// < Welcome: the share of this generator.
-    Welcome { index: u32, of: u32 },
+    /// < Welcome: the share of this generator, and how often its progress is wanted (0: never).
+    Welcome {
+        index: u32,
+        of: u32,
+        progress_ns: u64,
+    },
     /// < Go away, and why.
     Refused { reason: String },
     /// > What time is it?
@@ -40,6 +44,12 @@ pub(super) enum Message {
     Alive,
     /// < End early, with results.
     Stop,
+    /// > What was counted so far, and the times since the last.
+    Progress(Box<Progress>),
+    /// < What has been measured so far?
+    Report,
+    /// > That.
+    Interim(Box<Figures>),
     /// > What was measured.
     Result(Box<Figures>),
     /// < The result has arrived.
