@@ -237,7 +237,9 @@ fn medians(lines: &[Line]) -> Vec<Line> {
         };
         all.push(Line {
             seed: 0,
-            times: std::array::from_fn(|place| middle(&|line| line.times[place])),
+            times: std::array::from_fn(|place| {
+                middle(&|line| line.times.get(place).copied().unwrap_or(f64::NAN))
+            }),
             rate: middle(&|line| line.rate),
             failed: alike.iter().map(|line| line.failed).sum(),
             ..*line

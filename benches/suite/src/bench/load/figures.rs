@@ -85,11 +85,12 @@ fn points(
     let width = end / POINTS as f64;
     let mut parts = vec![Vec::new(); POINTS];
     for one in sessions {
-        let place = if width > 0.0 {
-            (one.at / width) as usize
-        } else {
-            0
-        };
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "times of a run are not negative; without any, no width is 0"
+        )]
+        let place = (one.at / width.max(f64::MIN_POSITIVE)) as usize;
         if let Some(part) = parts.get_mut(place.min(POINTS - 1)) {
             part.push(of(one));
         }
