@@ -86,6 +86,7 @@ fn block(kind: u32, words: &[u32], bytes: &[u8], out: &mut Vec<u8>) {
 }
 
 #[cfg(test)]
+#[allow(clippy::cast_possible_truncation, reason = "small numbers of a test")]
 mod tests {
     use linkweir_engine::{Source as _, SourceEvent};
     use linkweir_wire::Timestamp;
@@ -103,7 +104,7 @@ mod tests {
             Frame {
                 timestamp: Timestamp::from_nanos(1_700_000_000_000_000_001 + at),
                 bytes: &bytes[..length],
-                wire_len: if at % 3 == 0 { 1500 } else { length as u32 },
+                wire_len: if at.is_multiple_of(3) { 1500 } else { length as u32 },
                 link: [LinkType::ETHERNET, LinkType::RAW][at as usize % 2],
                 // More than a section has.
                 interface: (at / 2) as u16,

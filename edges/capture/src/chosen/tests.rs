@@ -1,3 +1,5 @@
+#![allow(clippy::cast_possible_truncation, reason = "small numbers of a test")]
+
 use std::net::SocketAddr;
 use std::time::Duration;
 
