@@ -104,7 +104,11 @@ mod tests {
             Frame {
                 timestamp: Timestamp::from_nanos(1_700_000_000_000_000_001 + at),
                 bytes: &bytes[..length],
-                wire_len: if at.is_multiple_of(3) { 1500 } else { length as u32 },
+                wire_len: if at.is_multiple_of(3) {
+                    1500
+                } else {
+                    length as u32
+                },
                 link: [LinkType::ETHERNET, LinkType::RAW][at as usize % 2],
                 // More than a section has.
                 interface: (at / 2) as u16,
