@@ -53,7 +53,7 @@ pub(crate) struct ViewArgs {
     /// table fill. Metrics of a gateway: events|blocked|infected|keyword|unscanned rate (`/s`), and
     /// decided|message|file|limit|malformed|unseen rate, of application|client|server, packets|bits rate.
     /// Metrics of load: p50... of response|service|connect|lag, sessions|completed|failed|requests|responses rate,
-    /// failed|no_room|4xx|5xx share, table fill. Of all: drops.
+    /// failed|`no_room`|4xx|5xx share, table fill. Of all: drops.
     ///
     /// A value requires samples: 20 for shares, mean and percentiles up to p95, 100 for p99, 1000 for p999,
     /// none for rates, unless the rule ends with `min N samples`. An interval with fewer samples is

@@ -68,9 +68,10 @@ impl Interim {
             speaker,
         };
         self.is_writing.store(true, Ordering::Relaxed);
-        let is_there = self.asked.as_ref();
-        // Where the thread has panicked, the end of the run says so.
-        let _told_at_the_end = is_there.map(|asked| asked.send(report));
+        if let Some(asked) = &self.asked {
+            // Where the thread has panicked, the end of the run says so.
+            drop(asked.send(report));
+        }
     }
 
     /// The files, for the end of the run.

@@ -40,7 +40,7 @@ pub(crate) fn find<K: OfPackets>(
     conflicts::check(&written, &flags.read()).map_err(|message| anyhow!(Wrong(message)))?;
     let mut source = open_files(flags.input, signals.stop_flag()).map_err(unopened)?;
     let written = written.into_iter().map(|(_, path)| path);
-    outputs::restrict_run(false, None, outputs::written_directories(written))?;
+    outputs::restrict_run(false, &[], outputs::written_directories(written))?;
     let existing = flags.output.store.files.existing(false);
     let destination = args.pcap_out.as_deref().unwrap_or_default();
     let mut keeper = Keeper::new(None, Out::open(destination, existing, true)?);

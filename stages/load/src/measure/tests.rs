@@ -319,7 +319,7 @@ fn a_look_has_what_came_since_the_last_one() {
     assert_eq!(second.recent.service.count(), 1, "one was reset");
     assert_eq!(second.groups.iter().map(|one| one.failed).sum::<u64>(), 1);
     // A look that nobody took is joined with the next: no time is lost, no count is there twice.
-    first.join(second.clone());
+    first.join(second);
     assert_eq!((first.started, first.failed.total()), (4, 1));
     assert_eq!(first.recent.lag.count(), 3);
     assert_eq!(first.recent.response.count(), 2);
