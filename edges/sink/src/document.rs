@@ -251,12 +251,12 @@ mod tests {
         let mut document = open(&path, Existing::Keep).unwrap();
         for now in ["one", "two"] {
             document = document.write_and_reopen(now.as_bytes()).unwrap();
-            assert_eq!([text("r.json"), text("r.json.1")], [now, "of a run before"]);
+            assert_eq!([text("r.json"), text("r.json.1")], ["of a run before", now]);
         }
         // A run that is killed now leaves the last one.
         drop(document);
         assert_eq!(names(directory.path()), ["r.json", "r.json.1"]);
-        assert_eq!(text("r.json"), "two");
+        assert_eq!(text("r.json.1"), "two");
     }
 
     #[test]

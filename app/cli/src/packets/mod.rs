@@ -10,7 +10,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use anyhow::anyhow;
 use linkweir_capture::chosen::{Keeper, KeeperCounts, Ring};
 use linkweir_engine::{
-    Batch, Drops, Limit, Loss, Outputs, Progress, Sink, SinkError, Source, SourceError, SourceEvent,
+    Batch, Detach, Drops, InputCounts, Limit, Loss, Outputs, Progress, Sink, SinkError, Source,
+    SourceError, SourceEvent,
 };
 use linkweir_live::alert::AlertEvent;
 use linkweir_live::api::AlertState;
@@ -319,6 +320,16 @@ impl<S: Source> Source for Kept<S> {
 
     fn on_written(&mut self) {
         self.source.on_written();
+    }
+
+    fn inputs(&self) -> Vec<InputCounts> {
+        self.source.inputs()
+    }
+}
+
+impl<S: Detach> Detach for Kept<S> {
+    fn detach(&mut self, spare: Vec<u8>) -> Vec<u8> {
+        self.source.detach(spare)
     }
 }
 

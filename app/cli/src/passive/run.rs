@@ -211,6 +211,7 @@ impl<C: Passive> Job<'_, C> {
             self.command
                 .stage(&self.config, Share::Reader { index, count })
         };
+        let source = self.ending.watcher.packets.keep(source);
         let buffer_bytes = usize::try_from(flags.input.read_size).unwrap_or(usize::MAX);
         let pieces = (RING_BYTES / buffer_bytes.max(1)).clamp(1, 8);
         let (queues, consumers) = piece_queues(flags.workers, pieces);

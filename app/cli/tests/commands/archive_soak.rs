@@ -15,7 +15,7 @@ const STEPS: u32 = 288;
 /// Bytes of the archive, from the first step to the last.
 const ARCHIVE_BYTES: u64 = 143_026_048;
 /// Files of `RRDtool`, and the bytes of each.
-const RRD: (usize, u64) = (1_491, 24_184);
+const RRD: (usize, u64) = (1_404, 24_184);
 /// The most memory, kB, however long it takes. Where packets are minutes apart, what is read at once is more
 /// than a hundred steps, each with its histograms (half a megabyte for ports alone); of live traffic it is one
 /// or two. In 1,200 days, a kilobyte kept of each step would be as much again.
