@@ -539,8 +539,10 @@ fn a_controller_shows_its_workers_before_and_during_a_run() {
             "498",
             "80",
             "20",
-            "12ms",
-            "18us"
+            "12",
+            "ms",
+            "18",
+            "µs"
         ]
     );
     let line = line::<LoadRun>(screen.last().unwrap());
