@@ -183,7 +183,7 @@ impl Runner<'_> {
         }
     }
 
-    /// The figures as they stand now. Copying those of a long run takes about a millisecond, in which nothing is sent.
+    /// The figures as they stand now. While those of a long run are copied nothing is sent.
     fn figures(&mut self) -> (Figures, PortCounts) {
         let port = self.port.counts();
         let mut figures = self.stage.figures().clone();
