@@ -4,7 +4,7 @@
 //! ends. A capture is replayed from one side by `benches/limits/replay.c` while one program after the
 //! other listens on the other: an empty reader (`benches/limits/rxv3.c`, the limit), `linkweir http`,
 //! tcpdump and tshark. Then the shares of workers and of the consumers of a feeder are counted, the rings
-//! of a feeder timed, and what N of either cost over one file ([`scale`], which needs no namespaces).
+//! of a feeder timed, and what N of either cost over one file ([`mod@scale`], which needs no namespaces).
 
 mod readers;
 mod scale;
