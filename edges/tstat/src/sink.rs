@@ -147,7 +147,7 @@ impl TstatSink {
             let all = self.options.has_partial_records;
             let flows = batch.views();
             let flows = flows.filter(|flow| all || flow.row.extent == Extent::Final);
-            let others = batch.messages().count() + batch.streams().len() + batch.dns().len();
+            let others = batch.messages().count() + batch.streams().len() + batch.dns_count();
             self.given += (flows.count() + others) as u64;
         }
     }

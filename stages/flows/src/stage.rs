@@ -365,7 +365,7 @@ impl FlowsStage {
             .get(outcome.known as usize..)
             .unwrap_or_default();
         let messages = out.message_count();
-        let lines = out.dns().len();
+        let lines = out.dns_count();
         self.layer7.on_tcp(
             &mut flow.layer7,
             &ends,
@@ -379,7 +379,7 @@ impl FlowsStage {
             flow.both(side).0.flags |= flag::L7_DONE;
         }
         self.hide_messages(messages, out);
-        if out.dns().len() > lines {
+        if out.dns_count() > lines {
             self.finish_dns(slot, lines, out);
         }
         self.note_class(slot);
@@ -425,13 +425,13 @@ impl FlowsStage {
                 ttl,
                 ts_ns: one.now,
             };
-            let lines = out.dns().len();
+            let lines = out.dns_count();
             self.layer7.on_udp(handle, &ends, side, &datagram, out);
             if !self.layer7.wants(*handle, side) {
                 flow.both(side).0.flags |= flag::L7_DONE;
             }
             self.note_class(slot);
-            if out.dns().len() > lines {
+            if out.dns_count() > lines {
                 self.finish_dns(slot, lines, out);
             }
             if self.layer7.has_samples() {

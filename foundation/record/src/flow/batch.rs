@@ -125,6 +125,13 @@ impl FlowBatch {
         })
     }
 
+    /// How many there are of them.
+    #[inline]
+    #[must_use]
+    pub const fn dns_count(&self) -> usize {
+        self.dns.len()
+    }
+
     /// The fixed parts of the questions and records from number `from` on.
     pub fn dns_from(&mut self, from: usize) -> &mut [DnsRow] {
         self.dns.get_mut(from..).unwrap_or_default()
