@@ -18,7 +18,7 @@ const POLICY: &str = "A policy:
   name = \"torrents\"
   application = [\"bittorrent\", \"utp\"]
   clients = [\"10.1.0.0/16\"]       # default: all
-  action = \"allow\"                # or drop, reject, inspect
+  action = \"allow\"                # or drop, reject, inspect, redirect
   shape = \"10mbit\"
   [[rule]]
   name = \"downloads\"
@@ -41,7 +41,7 @@ Exit codes:
   2  invalid usage or configuration
   3  an input, an output or a rule of the kernel failed";
 
-/// Filter traffic on a router by application: allow, drop, reject, shape, inspect.
+/// Filter traffic on a router by application: allow, drop, reject, shape, inspect, redirect to a proxy.
 ///
 /// Connections are classified by their first bytes (at most 8 packets or 2 KiB of a direction), whatever
 /// their ports; decided connections are left to the kernel. Inspected connections are reassembled:

@@ -78,10 +78,14 @@ fn describe(config: &GatewayConfig) -> Vec<String> {
                 rule.name.clone(),
                 applications,
                 clients,
-                rule.action.as_str().to_owned(),
+                match config.redirects.iter().find(|one| one.rule == rule.number) {
+                    Some(redirect) => format!("redirect :{}", redirect.port),
+                    None => rule.action.as_str().to_owned(),
+                },
                 shape,
                 looks_at(rule, policy.limits.held_bytes),
-                if rule.fail == Fail::Closed {
+                // Without its proxy, what a rule redirects is rejected.
+                if rule.fail == Fail::Closed || rule.action == Action::Redirect {
                     "closed"
                 } else {
                     "open"
@@ -177,6 +181,16 @@ fn passes_undecided(config: &GatewayConfig) -> Vec<String> {
         policy.limits.classify_packets, policy.limits.classify_bytes
     );
     let mut said = Vec::new();
+    for rule in policy
+        .rules
+        .iter()
+        .filter(|rule| rule.action == Action::Redirect)
+    {
+        said.push(format!(
+            "note: rule `{}` rejects the first connection of a client to an address and port, and UDP; the next TCP connections there go to the proxy",
+            rule.name
+        ));
+    }
     for signature in &policy.signatures {
         let patterns = [&signature.client, &signature.server];
         let mut patterns = patterns.into_iter().flatten();

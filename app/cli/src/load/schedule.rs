@@ -1,5 +1,6 @@
 //! What sessions ask for and when they start, from the command line and the files it names.
 
+use std::io::Read as _;
 use std::net::IpAddr;
 use std::path::Path;
 use std::time::Duration;
@@ -108,7 +109,7 @@ fn exact(args: &LoadArgs, path: &str, rate: f64) -> anyhow::Result<Exact<Sampler
     let sessions = (rate * duration.as_secs_f64()).round() as u64;
     let source = sampler(args, &model);
     Exact::new(source, bin_ns, nanos(duration), sessions, random).ok_or_else(|| {
-        wrong("the model has no arrivals in this duration, or more than 2^30 bins; try another --seed or --model-bin")
+        wrong("the model has no arrivals in this duration, or 2^24 bins and more; try another --seed or --model-bin")
     })
 }
 
@@ -246,15 +247,19 @@ fn lines_of(path: &Path) -> anyhow::Result<Vec<String>> {
 
 fn text_of(path: &Path, most: u64) -> anyhow::Result<String> {
     let shown = || path.display().to_string();
-    let length = std::fs::metadata(path).with_context(shown)?.len();
-    if length > most {
+    let file = std::fs::File::open(path).with_context(shown)?;
+    let mut bytes = Vec::new();
+    // A device says nothing of its length.
+    file.take(most + 1)
+        .read_to_end(&mut bytes)
+        .with_context(shown)?;
+    if bytes.len() as u64 > most {
         return Err(anyhow!(Wrong(format!(
             "{}: larger than {} MiB",
             path.display(),
             most >> 20
         ))));
     }
-    let bytes = std::fs::read(path).with_context(shown)?;
     String::from_utf8(bytes)
         .map_err(|_| anyhow!(Wrong(format!("{}: no text (UTF-8)", path.display()))))
 }

@@ -23,7 +23,8 @@ pub(crate) struct PacketArgs {
     /// Choose the packets of records that match, for example `status_code >= 500 and host = "shop.test"`.
     /// Conditions on the fields of jsonl: `=`, `!=`, `<`, `<=`, `>`, `>=`, `~` (regular expression, ignoring
     /// case), `in (A, B)`, a field alone (it is not empty); `and`, `or`, `not`, parentheses. Values may be
-    /// `500ms`, `64KiB`, `10.0.0.0/8`, `"text"`; a comparison with an empty field is false.
+    /// `500ms`, `64KiB`, `10.0.0.0/8`, `"text"`; a bare number is in the unit of the field (times of `http` in
+    /// nanoseconds, of `flows` in milliseconds); a comparison with an empty field is false.
     ///
     /// Of a flow, all its packets from the first to the last are written; of an HTTP transaction, those of
     /// its connection in both directions, from the first packet of the request until, exclusive, the next

@@ -22,8 +22,12 @@ pub(crate) trait OfPackets: RecordKind {
 
 impl OfPackets for HttpKind {
     fn choice<'a>(column: impl Fn(&'static str) -> Got<'a>) -> Result<Choice, &'static str> {
-        let times = ["request_ts_ns", "response_ts_ns"].map(|name| number(column(name)));
-        let [request, response] = times;
+        let time = |name| match column(name) {
+            Got::None => Ok(None),
+            Got::Number(time) => Ok(Some(time)),
+            Got::Address(_) | Got::Word(_) => Err(name),
+        };
+        let (request, response) = (time("request_ts_ns")?, time("response_ts_ns")?);
         let from_ns = request.or(response).ok_or("request_ts_ns")?;
         Ok(Choice {
             protocol: 6,
@@ -94,8 +98,12 @@ pub(super) fn of_json<K: OfPackets>(
             Ok(address) => Got::Address(address),
             Err(_) => Got::Word(text),
         },
-        Some(serde_json::Value::Number(number)) => number.as_u64().map_or(Got::None, Got::Number),
-        _ => Got::None,
+        Some(serde_json::Value::Number(number)) => {
+            number.as_u64().map_or(Got::Word(""), Got::Number)
+        }
+        None | Some(serde_json::Value::Null) => Got::None,
+        // Neither a number from 0 to 2^64 - 1 nor a text: valid for no column.
+        Some(_) => Got::Word(""),
     };
     K::choice(column)
 }

@@ -115,7 +115,7 @@ fn read<K: OfPackets>(records: &str) -> anyhow::Result<Vec<Choice>> {
         let object: serde_json::Map<String, serde_json::Value> = serde_json::from_str(record)
             .map_err(|error| {
                 wrong(format!(
-                    "{name}, line {line}, column {}: not a record of jsonl: {}",
+                    "{name}, line {line}, column {}: not a record: give a line of `--format jsonl`, or @FILE for a file of them: {}",
                     error.column(),
                     reason(&error)
                 ))

@@ -372,10 +372,13 @@ impl PacketTotals {
     /// The row of the screen.
     pub(crate) fn row(&self) -> (&'static str, String) {
         let text = format!(
-            "{} of {} written to {}",
+            "{} written to {}, chosen by {}",
             counted(self.counts.packets.saturating_sub(self.lost), "packet"),
-            thousands(self.counts.chosen),
-            self.destination
+            self.destination,
+            match self.counts.chosen {
+                1 => "1 record or alert".to_owned(),
+                chosen => format!("{} records and alerts", thousands(chosen)),
+            }
         );
         ("packets", text)
     }

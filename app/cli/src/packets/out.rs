@@ -41,6 +41,8 @@ impl Out {
         let file = Document::open_in_pieces(&self.destination, self.existing, warn);
         let file = file.map_err(refused)?;
         self.chunks = Some(Chunks::begin(file, self.waits)?);
+        // The next ones stand beside those that this run has written.
+        self.existing = Existing::Keep;
         Ok(())
     }
 

@@ -75,7 +75,7 @@ fn check_interfaces(names: &[String]) -> Result<(), String> {
         }
         seen.push(plain(name));
     }
-    if names.len() > 1 && names.iter().any(|name| name == ANY) {
+    if names.len() > 1 && names.iter().any(|name| plain(name) == ANY) {
         return Err(format!(
             "-i {ANY} has the packets of all interfaces: name no other"
         ));

@@ -406,7 +406,7 @@ fn what_is_wrong_is_said_with_its_place() {
         ),
         (
             &["--packets-of", "{\"a\": 1} x"],
-            "line 1, column 10: not a record of jsonl: trailing characters",
+            "line 1, column 10: not a record: give a line of `--format jsonl`, or @FILE for a file of them: trailing characters",
         ),
         (&["--packets-of", "[]"], "line 1, column 0: not a record"),
         (

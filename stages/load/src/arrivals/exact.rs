@@ -10,7 +10,7 @@ use super::{Arrivals, RateSource, whole_nanos};
 use linkweir_model::Random;
 
 /// Most bins of a duration: they are walked through before the first session.
-const MAX_BINS: u64 = 1 << 30;
+const MAX_BINS: u64 = 1 << 24;
 
 /// So many arrivals within a duration, spread as the rates of a path of a model.
 #[derive(Debug, Clone)]
@@ -33,7 +33,7 @@ pub struct Exact<R> {
 
 impl<R: RateSource + Clone> Exact<R> {
     /// `sessions` arrivals before `duration_ns`, in bins of `bin_ns` (at least 1). `None` where the path has no
-    /// arrivals in this time, or 2^30 bins and more.
+    /// arrivals in this time, or 2^24 bins and more.
     #[must_use]
     pub fn new(
         source: R,
