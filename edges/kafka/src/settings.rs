@@ -22,6 +22,9 @@ const PRODUCER: &[(&str, &str)] = &[
     ("batch.num.messages", "10000"),
     // A message is not given up for its age: the caller limits the waiting.
     ("message.timeout.ms", "0"),
+    // Nor because its topic is not there yet. The time counts from the first record, so that of a broker that comes
+    // later than the default of 30 s would have run out before it can create a topic.
+    ("topic.metadata.propagation.max.ms", "300000"),
     // The partition that a Java client would choose for the same key, so that topics can be joined.
     ("partitioner", "murmur2_random"),
     // The pause between attempts to connect doubles up to this.

@@ -1,6 +1,7 @@
 //! Files that hold no series of records: summaries, reports, tables, pictures, captures of a run.
 
 use std::io;
+use std::path::PathBuf;
 
 use linkweir_engine::SinkError;
 
@@ -107,11 +108,28 @@ impl Document {
     ///
     /// # Errors
     /// As [`Document::write_whole`] and [`Document::open`].
-    pub fn write_and_reopen(self, bytes: &[u8]) -> Result<Self, SinkError> {
+    pub fn write_and_reopen(mut self, bytes: &[u8]) -> Result<Self, SinkError> {
+        self.buffer.extend_from_slice(bytes);
+        let written = self.let_out().and_then(|()| self.complete())?;
         let destination = self.destination.clone();
-        let (announce, part) = (self.options.announce, self.part);
-        self.write_whole(bytes)?;
-        Self::open_as(&destination, Existing::Replace, announce, part)
+        // The file that this run has written, which may stand beside that of another one.
+        let place = written.map_or_else(|| place(&destination), |name| Ok(Place::File(name)));
+        let mut again = Self {
+            destination,
+            options: OutputOptions {
+                existing: Existing::Replace,
+                ..self.options.clone()
+            },
+            later: None,
+            series: None,
+            buffer: Vec::new(),
+            part: self.part,
+        };
+        match place? {
+            place @ Place::File(_) => again.open_place(place)?,
+            other => again.later = Some(other),
+        }
+        Ok(again)
     }
 
     /// Writes one JSON object, indented, with a line feed at its end.
@@ -128,11 +146,16 @@ impl Document {
     /// As [`Document::write_whole`].
     pub fn finish(mut self) -> Result<(), SinkError> {
         self.let_out()?;
-        if let Some(series) = &mut self.series {
-            series.complete()?;
-            series.finish();
-        }
-        Ok(())
+        self.complete().map(drop)
+    }
+
+    fn complete(&mut self) -> Result<Option<PathBuf>, SinkError> {
+        let Some(series) = &mut self.series else {
+            return Ok(None);
+        };
+        let name = series.complete()?;
+        series.finish();
+        Ok(name)
     }
 
     /// Writes what is collected.

@@ -1,7 +1,7 @@
 //! The files of one destination, one after the other, and why nothing more may be written.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use linkweir_engine::{SinkError, SinkLosses};
 
@@ -186,10 +186,10 @@ impl Series {
         Ok(())
     }
 
-    /// Gives the current file its name.
-    pub(crate) fn complete(&mut self) -> Result<(), SinkError> {
+    /// Gives the current file its name, which comes back where it is a file.
+    pub(crate) fn complete(&mut self) -> Result<Option<PathBuf>, SinkError> {
         let (Some(output), Some(names)) = (self.output.take(), &self.names) else {
-            return Ok(());
+            return Ok(None);
         };
         let target = names.current();
         let replaces = self.existing == Existing::Replace && names.number.is_none();
@@ -199,7 +199,7 @@ impl Series {
             // Somebody else has made a file of that name meanwhile.
             announce_name(self.announce, &self.destination, &name);
         }
-        Ok(())
+        Ok(Some(name))
     }
 
     /// Opens the file after one that is complete.

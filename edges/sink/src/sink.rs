@@ -224,7 +224,7 @@ impl<K: RecordKind, E: Encoder<K>> LineSink<K, E> {
         self.encoder
             .footer((self.options.wall_clock_ns)(), &mut self.buffer);
         self.write_buffer()?;
-        self.series.complete()
+        self.series.complete().map(drop)
     }
 
     /// Completes the current file and opens the next.

@@ -8,7 +8,6 @@ use linkweir_wire::Timestamp;
 use crate::batch::Limit;
 use crate::route::{Parts, Router};
 use crate::seams::{Drops, Fault, InputCounts, Progress, Source, SourceError, SourceEvent};
-use crate::share::{Detach, PieceQueue, Sharing};
 use crate::split::{Splitter, shard_of};
 use crate::{Batch, Frame};
 
@@ -117,17 +116,6 @@ pub fn distribute<S: Source, P: Port>(
     read(source, splitter, &mut Ports::new(ports), limit, state);
 }
 
-/// The same for a source whose buffers can be shared: no frame is copied.
-pub fn distribute_shared<S: Detach>(
-    source: S,
-    splitter: &mut impl Splitter,
-    queues: &[PieceQueue],
-    limit: &Limit,
-    state: &DispatchState,
-) {
-    read(source, splitter, &mut Sharing::new(queues), limit, state);
-}
-
 /// Where the frames of a source go.
 pub(crate) trait Outlet<S> {
     /// Takes the frames of a batch.
@@ -150,7 +138,8 @@ pub(crate) trait Outlet<S> {
     );
 }
 
-fn read<S: Source>(
+/// Reads a source to its end, or to a limit.
+pub(crate) fn read<S: Source>(
     mut source: S,
     splitter: &mut impl Splitter,
     outlet: &mut impl Outlet<S>,

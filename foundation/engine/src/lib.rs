@@ -23,7 +23,7 @@ pub mod workers;
 
 pub use batch::Limit;
 pub use batch::{Batch, Frame, FrameRef};
-pub use distribute::{DispatchState, Port, distribute, distribute_shared};
+pub use distribute::{DispatchState, Port, distribute};
 pub use effect::{Answer, Effects, OwnSegment, QueuedPacket, Reset, Verdict};
 pub use outputs::{Loss, NoOutput, Outputs};
 pub use route::{Parts, Router};
@@ -32,7 +32,7 @@ pub use seams::{
     Drops, Fault, FaultKind, InputCounts, Progress, Sink, SinkError, SinkLosses, Source,
     SourceError, SourceEvent, Stage, TableFill,
 };
-pub use share::{Detach, PieceQueue, Pieces, piece_queues};
+pub use share::{Detach, PieceQueue, Pieces, distribute_shared, piece_queues};
 pub use sort::Sorter;
 pub use split::{FlowSplitter, NamedFlowSplitter, Route, Splitter, TransactionSplitter};
 pub use workers::{Dispatcher, Workers, WorkersReport, run_workers};

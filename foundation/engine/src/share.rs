@@ -15,7 +15,8 @@ use std::time::Duration;
 
 use linkweir_wire::Timestamp;
 
-use crate::distribute::{DispatchState, Outlet};
+use crate::batch::Limit;
+use crate::distribute::{DispatchState, Outlet, read};
 use crate::route::Router;
 use crate::seams::{Source, SourceError, SourceEvent};
 use crate::split::{Splitter, shard_of};
@@ -57,6 +58,17 @@ pub fn piece_queues(workers: usize, pieces: usize) -> (Vec<PieceQueue>, Vec<Piec
         (PieceQueue(outbox), Pieces { inbox, piece: None })
     });
     queues.unzip()
+}
+
+/// As [`distribute`](crate::distribute()), for a source whose buffers can be shared: no frame is copied.
+pub fn distribute_shared<S: Detach>(
+    source: S,
+    splitter: &mut impl Splitter,
+    queues: &[PieceQueue],
+    limit: &Limit,
+    state: &DispatchState,
+) {
+    read(source, splitter, &mut Sharing::new(queues), limit, state);
 }
 
 impl Source for Pieces {

@@ -169,7 +169,7 @@ impl Found {
             return Some("table inet linkweir of nft".to_owned());
         }
         let is_otherwise =
-            |family: &Family| plan.redirects_in(*family) != self.routed.contains(family);
+            |family: &Family| route::is_wanted(plan, *family) != self.routed.contains(family);
         if Family::ALL.iter().any(is_otherwise) {
             return Some("rules of routing".to_owned());
         }

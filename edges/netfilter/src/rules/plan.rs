@@ -7,8 +7,6 @@ use linkweir_engine::effect::MarkLayout;
 use linkweir_record::Prefix;
 use thiserror::Error;
 
-use super::xtables::Family;
-
 /// Longest name of a rule in the kernel, bytes, as written there (see `names`).
 const LONGEST_NAME: usize = 100;
 /// Longest name of an interface, bytes (`IFNAMSIZ` without its NUL).
@@ -123,11 +121,6 @@ impl Plan {
         }
         self.check_rules()?;
         self.check_classes()
-    }
-
-    /// Whether connections of a family are led to a local proxy.
-    pub(super) fn redirects_in(&self, family: Family) -> bool {
-        !self.redirects.is_empty() && (family == Family::V4 || self.has_ipv6)
     }
 
     fn check_rules(&self) -> Result<(), PlanError> {

@@ -9,10 +9,16 @@ use serde_json::Value;
 
 use super::host::Step;
 use super::host::{CommandError, Host};
+use super::plan::Plan;
 use super::xtables::Family;
 
 /// The number of our table of routes, which is also the priority of the rule: `LW`.
 const TABLE: &str = "19543";
+
+/// Whether connections of a family are led to a local proxy.
+pub(super) fn is_wanted(plan: &Plan, family: Family) -> bool {
+    !plan.redirects.is_empty() && (family == Family::V4 || plan.has_ipv6)
+}
 
 /// Whether a family has our rule.
 pub(super) fn is_there(host: &Host, family: Family) -> Result<bool, CommandError> {

@@ -90,7 +90,7 @@ fn steps(found: &Found, plan: &Plan) -> Vec<Step> {
     }
     steps.push(table::make(plan));
     for family in families(plan) {
-        if plan.redirects_in(family) {
+        if route::is_wanted(plan, family) {
             steps.push(route::make(plan.marks, family, false));
         }
         let tables = Tables::new(plan, family);
@@ -166,7 +166,7 @@ fn steps_of_change(found: &Found, plan: &Plan) -> Vec<Step> {
     }
     for family in Family::ALL {
         let has_rule = found.routed.contains(&family);
-        if plan.redirects_in(family) {
+        if route::is_wanted(plan, family) {
             steps.push(route::make(plan.marks, family, has_rule));
         } else if has_rule {
             steps.push(route::remove(family));
