@@ -115,14 +115,14 @@ fn cases(config: &str, feed: &str) -> Vec<Case> {
             "load http://10.88.2.2/ -i wan0 --clients 10.99.0.0/24 --gateway 10.88.2.2 \
              --arrivals constant:1 --duration 10m -w f.jsonl"
                 .to_owned(),
-            &["linkweir", "records"],
+            &["linkweir", "records", "report"],
         ),
         case(
             "load --role controller",
             "load http://10.88.2.2/ --role controller --generators 1 --arrivals constant:1 \
              --sessions 1"
                 .to_owned(),
-            &["linkweir"],
+            &["linkweir", "report"],
         ),
     ]
 }
