@@ -40,8 +40,9 @@ impl RoundTrip {
         self.srtt != 0
     }
 
-    /// `RTO` after `backoff` doublings: `initial` before the first sample (2.1), never below `min`
-    /// (2.4) or above `max` (2.5).
+    /// `RTO` after `backoff` doublings: `initial` before the first sample (2.1), never above `max`
+    /// (2.5). As Linux does, `min` bounds what is added to the round trip and not the sum (2.4), so
+    /// that a server which delays its acknowledgments is waited for also where it is far away.
     pub(super) fn rto(
         self,
         backoff: u8,
@@ -50,8 +51,8 @@ impl RoundTrip {
         max: Duration,
     ) -> Duration {
         let base = if self.is_known() {
-            let variation = (4 * u64::from(self.rttvar)).max(GRANULARITY);
-            nanos(min).max((u64::from(self.srtt) + variation) * 1000)
+            let variation = (4 * u64::from(self.rttvar)).max(GRANULARITY) * 1000;
+            u64::from(self.srtt) * 1000 + variation.max(nanos(min))
         } else {
             nanos(initial)
         };
@@ -93,7 +94,7 @@ mod tests {
         assert_eq!(rto(round_trip, 30), Duration::from_secs(60), "(2.5)");
         let min = Duration::from_millis(500);
         let bounded = round_trip.rto(0, min, min, Duration::from_secs(60));
-        assert_eq!(bounded, min, "(2.4)");
+        assert_eq!(bounded, min + Duration::from_micros(112_500), "(2.4)");
     }
 
     #[test]

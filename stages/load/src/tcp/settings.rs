@@ -25,7 +25,8 @@ pub struct TcpSettings {
     pub delay_handshake_ack: bool,
     /// Retransmission timeout before the first sample. 1 s: RFC 6298 (2.1).
     pub initial_rto: Duration,
-    /// The least retransmission timeout. 200 ms: Linux; RFC 6298 (2.4) says that it should be 1 s.
+    /// The least retransmission timeout, beyond the round trip. 200 ms: Linux; RFC 6298 (2.4) says
+    /// that the sum should be 1 s at least.
     pub min_rto: Duration,
     /// The longest retransmission timeout. 60 s: the least that RFC 6298 (2.5) allows.
     pub max_rto: Duration,

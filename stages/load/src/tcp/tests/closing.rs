@@ -140,7 +140,7 @@ fn a_lost_fin_is_sent_again() {
     bench.sent();
     bench.close();
     let fin = bench.one();
-    bench.pass(202);
+    bench.pass(212);
     let again = bench.one();
     assert_eq!((again.seq, again.has(FIN)), (fin.seq, true));
     assert_eq!(bench.counts().retransmissions, 1);
