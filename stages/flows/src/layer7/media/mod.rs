@@ -9,6 +9,7 @@
 //! counted and not measured.
 
 mod reporter;
+mod sender;
 mod stream;
 #[cfg(test)]
 mod tests;

@@ -3,13 +3,12 @@
 //! Source: RFC 3550 section 6.4; the columns are Tstat's.
 
 use linkweir_proto::rtp::{Block, Compound, SenderInfo};
-use linkweir_record::flow::{
-    FlowRow, FlowState, Jitter, ReportPart, StreamEnd, StreamKinds, StreamPart, StreamRow,
-};
+use linkweir_record::flow::{FlowRow, Jitter, ReportPart, StreamEnd, StreamPart, StreamRow};
 use linkweir_wire::Side;
 
+use super::sender::Sender;
 use super::{Datagram, Samples, float};
-use crate::step::{MediaMeasure, MediaSample};
+use crate::step::MediaMeasure;
 
 /// Sender's reports that a receiver may still name as the last one it got.
 const REPORTS: usize = 4;
@@ -19,17 +18,7 @@ const MAX_BLOCKS: usize = 62;
 /// A sender of RTCP.
 #[derive(Debug)]
 pub(super) struct Reporter {
-    side: Side,
-    source: u32,
-    packets: u64,
-    kinds: StreamKinds,
-    bytes: u64,
-    first_ns: u64,
-    last_ns: u64,
-    gap_sum_ns: u64,
-    ttl_sum: u64,
-    ttl_max: u8,
-    ttl_min: u8,
+    sender: Sender,
     jitter_sum: u64,
     jitter_max: u32,
     jitter_min: u32,
@@ -54,17 +43,7 @@ pub(super) fn source_of(datagram: &[u8]) -> Option<u32> {
 impl Reporter {
     pub(super) fn new(side: Side, source: u32, datagram: &Datagram<'_>) -> Self {
         Self {
-            side,
-            source,
-            packets: 0,
-            kinds: StreamKinds::default(),
-            bytes: 0,
-            first_ns: datagram.ts_ns,
-            last_ns: datagram.ts_ns,
-            gap_sum_ns: 0,
-            ttl_sum: 0,
-            ttl_max: 0,
-            ttl_min: u8::MAX,
+            sender: Sender::new(side, source, datagram.ts_ns),
             jitter_sum: 0,
             jitter_max: 0,
             jitter_min: u32::MAX,
@@ -78,12 +57,12 @@ impl Reporter {
     }
 
     pub(super) fn is(&self, side: Side, source: u32) -> bool {
-        self.source == source && self.side == side
+        self.sender.is(side, source)
     }
 
     /// When the sender's report with this clock passed, if it was one for `side`.
     pub(super) fn sent_to(&self, side: Side, ntp: u32) -> Option<u64> {
-        if self.side == side {
+        if self.sender.side == side {
             return None;
         }
         let mut reports = self.reports.iter();
@@ -93,16 +72,14 @@ impl Reporter {
 
     /// Counts a datagram.
     pub(super) fn on_datagram(&mut self, datagram: &Datagram<'_>) {
-        self.packets += 1;
-        if let Some(kind) = datagram.payload.get(1) {
-            self.kinds.add(*kind);
+        let is_first = self.sender.packets == 0;
+        // It has a source, and so the type before that.
+        let kind = datagram.payload.get(1).copied().unwrap_or_default();
+        self.sender.count(kind, datagram.len, datagram.ttl);
+        if !is_first {
+            self.sender.gap(datagram.ts_ns);
         }
-        self.bytes += u64::from(datagram.len);
-        self.ttl_sum += u64::from(datagram.ttl);
-        self.ttl_max = self.ttl_max.max(datagram.ttl);
-        self.ttl_min = self.ttl_min.min(datagram.ttl);
-        self.gap_sum_ns += datagram.ts_ns.saturating_sub(self.last_ns);
-        self.last_ns = self.last_ns.max(datagram.ts_ns);
+        self.sender.seen_at(datagram.ts_ns);
     }
 
     /// Reads the reports of a datagram. `sent_at`: when a sender's report of the other side passed, by its
@@ -126,14 +103,6 @@ impl Reporter {
         }
     }
 
-    fn sample(&self, samples: &mut Samples, measure: MediaMeasure, value: u64) {
-        samples.push(MediaSample {
-            side: self.side,
-            measure,
-            value,
-        });
-    }
-
     fn on_sender(&mut self, info: &SenderInfo, now: u64, samples: &mut Samples) {
         let at = usize::from(self.report_at) % REPORTS;
         if let Some(place) = self.reports.get_mut(at) {
@@ -145,7 +114,8 @@ impl Reporter {
             let span_us = now.saturating_sub(before) / 1_000;
             let bits = u64::from(info.bytes.wrapping_sub(bytes)) * 8;
             if let Some(kilobits) = (bits * 1_000).checked_div(span_us) {
-                self.sample(samples, MediaMeasure::MediaRate, kilobits);
+                self.sender
+                    .sample(samples, MediaMeasure::MediaRate, kilobits);
             }
         }
     }
@@ -162,16 +132,19 @@ impl Reporter {
         self.jitter_sum += u64::from(block.jitter);
         self.jitter_max = self.jitter_max.max(block.jitter);
         self.jitter_min = self.jitter_min.min(block.jitter);
-        self.sample(samples, MediaMeasure::ReportJitter, u64::from(block.jitter));
+        self.sender
+            .sample(samples, MediaMeasure::ReportJitter, u64::from(block.jitter));
         let thousandths = u64::from(block.fraction_lost) * 1_000 / 256;
-        self.sample(samples, MediaMeasure::ReportFraction, thousandths);
+        self.sender
+            .sample(samples, MediaMeasure::ReportFraction, thousandths);
         match self.on {
             Some((source, before)) if source == block.source => {
                 let more = i64::from(block.lost) - i64::from(before);
                 let lost = u64::try_from(more).unwrap_or(0);
                 let duplicates = u64::try_from(-more).unwrap_or(0);
-                self.sample(samples, MediaMeasure::ReportLost, lost);
-                self.sample(samples, MediaMeasure::ReportDuplicates, duplicates);
+                self.sender.sample(samples, MediaMeasure::ReportLost, lost);
+                self.sender
+                    .sample(samples, MediaMeasure::ReportDuplicates, duplicates);
                 self.on = Some((source, block.lost));
                 self.part.lost = block.lost;
             }
@@ -198,16 +171,13 @@ impl Reporter {
             part.rtt_max_ns = part.rtt_max_ns.max(rtt);
             part.rtt_sum_ns = part.rtt_sum_ns.saturating_add(rtt);
             part.rtt_count += 1;
-            self.sample(samples, MediaMeasure::ReportRtt, rtt / 1_000_000);
+            self.sender
+                .sample(samples, MediaMeasure::ReportRtt, rtt / 1_000_000);
         }
     }
 
     /// Its row.
-    pub(super) fn row(
-        &self,
-        flow: &FlowRow,
-        (client, server): (StreamEnd, StreamEnd),
-    ) -> StreamRow {
+    pub(super) fn row(&self, flow: &FlowRow, ends: (StreamEnd, StreamEnd)) -> StreamRow {
         let has_blocks = self.part.blocks > 0;
         let jitter = Jitter {
             average: float(self.jitter_sum) / float(self.part.blocks.max(1)),
@@ -218,30 +188,10 @@ impl Reporter {
                 0.0
             },
         };
-        StreamRow {
-            flow_id: flow.flow_id,
-            flow_kind: flow.con_t,
-            end_ns: flow.last_ns,
-            is_open: flow.state == FlowState::Open,
-            client,
-            server,
-            is_from_client: self.side == Side::Client,
-            source: self.source,
-            packets: self.packets,
-            kinds: self.kinds,
-            bytes: self.bytes,
-            first_ns: self.first_ns,
-            last_ns: self.last_ns,
-            gap_sum_ns: self.gap_sum_ns,
-            gaps: self.packets.saturating_sub(1),
-            ttl_sum: self.ttl_sum,
-            ttl_max: self.ttl_max,
-            ttl_min: self.ttl_min,
-            jitter,
-            part: StreamPart::Reports(ReportPart {
-                unread: self.unread,
-                ..self.part
-            }),
-        }
+        let part = StreamPart::Reports(ReportPart {
+            unread: self.unread,
+            ..self.part
+        });
+        self.sender.row(flow, ends, jitter, part)
     }
 }

@@ -3,13 +3,12 @@
 //! Source: RFC 3550 sections 6.4.1 (jitter) and A.1, A.3, A.8; the columns are Tstat's.
 
 use linkweir_proto::rtp::{MediaPacket, clock_rate};
-use linkweir_record::flow::{
-    FlowRow, FlowState, Jitter, MediaPart, StreamEnd, StreamKinds, StreamPart, StreamRow,
-};
+use linkweir_record::flow::{FlowRow, Jitter, MediaPart, StreamEnd, StreamPart, StreamRow};
 use linkweir_wire::Side;
 
+use super::sender::Sender;
 use super::{Datagram, NS_PER_MS, Samples, float};
-use crate::step::{MediaMeasure, MediaSample};
+use crate::step::MediaMeasure;
 
 /// Numbers below the highest that are remembered: what is older and did not come is given up.
 const WINDOW: u64 = 64;
@@ -40,18 +39,8 @@ enum Place {
 /// A stream.
 #[derive(Debug)]
 pub(super) struct Stream {
-    side: Side,
-    source: u32,
-    packets: u64,
-    bytes: u64,
+    sender: Sender,
     squares: u64,
-    first_ns: u64,
-    last_ns: u64,
-    gap_sum_ns: u64,
-    gaps: u64,
-    ttl_sum: u64,
-    ttl_max: u8,
-    ttl_min: u8,
     /// The lowest and the highest number, extended; the first begins above 2^16, so that lower ones fit.
     lowest: u64,
     highest: u64,
@@ -72,7 +61,6 @@ pub(super) struct Stream {
     /// Lost numbers in a row that were given up.
     burst: u64,
     unbroken: u64,
-    kinds: StreamKinds,
     payload_max: u32,
     payload_min: u32,
     /// Ticks per second of the first payload type with a known clock.
@@ -91,18 +79,8 @@ impl Stream {
         let number = 1 << 16 | u64::from(packet.sequence);
         let at = (datagram.ts_ns, packet.timestamp);
         let mut stream = Self {
-            side,
-            source: packet.source,
-            packets: 0,
-            bytes: 0,
+            sender: Sender::new(side, packet.source, datagram.ts_ns),
             squares: 0,
-            first_ns: datagram.ts_ns,
-            last_ns: datagram.ts_ns,
-            gap_sum_ns: 0,
-            gaps: 0,
-            ttl_sum: 0,
-            ttl_max: 0,
-            ttl_min: u8::MAX,
             lowest: number,
             highest: number,
             seen: 1,
@@ -117,7 +95,6 @@ impl Stream {
             reordered: 0,
             burst: 0,
             unbroken: 0,
-            kinds: StreamKinds::default(),
             payload_max: 0,
             payload_min: u32::MAX,
             clock: None,
@@ -132,7 +109,7 @@ impl Stream {
 
     #[inline]
     pub(super) fn is(&self, side: Side, source: u32) -> bool {
-        self.source == source && self.side == side
+        self.sender.is(side, source)
     }
 
     /// Whether two packets followed each other.
@@ -152,8 +129,7 @@ impl Stream {
         match place {
             Place::Next => {
                 self.is_proven = true;
-                self.gap_sum_ns += now.saturating_sub(self.last_ns);
-                self.gaps += 1;
+                self.sender.gap(now);
             }
             Place::Duplicate => self.duplicates += 1,
             Place::Restart => self.has_restarted = true,
@@ -161,7 +137,7 @@ impl Stream {
         }
         if !matches!(place, Place::Next | Place::Duplicate) {
             self.out_of_sequence += 1;
-            self.sample(samples, MediaMeasure::OutOfSequence, 1);
+            self.sender.sample(samples, MediaMeasure::OutOfSequence, 1);
         }
         self.count(packet, datagram);
         match place {
@@ -173,20 +149,13 @@ impl Stream {
         if matches!(place, Place::Reordered | Place::Late) {
             self.reordered += 1;
             let delay = self.delay_ms(packet.timestamp, now);
-            self.sample(samples, MediaMeasure::ReorderDelay, delay);
+            self.sender
+                .sample(samples, MediaMeasure::ReorderDelay, delay);
         } else if matches!(place, Place::Next | Place::BehindGap | Place::Restart) {
             self.top = (now, packet.timestamp);
         }
         self.late += u64::from(place == Place::Late);
-        self.last_ns = self.last_ns.max(now);
-    }
-
-    fn sample(&self, samples: &mut Samples, measure: MediaMeasure, value: u64) {
-        samples.push(MediaSample {
-            side: self.side,
-            measure,
-            value,
-        });
+        self.sender.seen_at(now);
     }
 
     /// Finds the place of a number and remembers that it was seen.
@@ -268,7 +237,7 @@ impl Stream {
         }
         match std::mem::take(&mut self.burst) {
             0 => self.unbroken += 1,
-            burst => self.sample(samples, MediaMeasure::Burst, burst),
+            burst => self.sender.sample(samples, MediaMeasure::Burst, burst),
         }
     }
 
@@ -284,19 +253,14 @@ impl Stream {
     /// Counts what every packet has.
     fn count(&mut self, packet: &MediaPacket, datagram: &Datagram<'_>) {
         let payload = packet.payload_len(datagram.len);
-        self.packets += 1;
-        self.bytes += u64::from(payload);
+        self.sender.count(packet.kind, payload, datagram.ttl);
         let square = u64::from(payload) * u64::from(payload);
         self.squares = self.squares.saturating_add(square);
         self.payload_max = self.payload_max.max(payload);
         self.payload_min = self.payload_min.min(payload);
-        self.ttl_sum += u64::from(datagram.ttl);
-        self.ttl_max = self.ttl_max.max(datagram.ttl);
-        self.ttl_min = self.ttl_min.min(datagram.ttl);
         if self.clock.is_none() {
             self.clock = clock_rate(packet.kind);
         }
-        self.kinds.add(packet.kind);
     }
 
     /// Jitter by a packet more, in the order of arrival (RFC 3550 A.8).
@@ -346,45 +310,21 @@ impl Stream {
     }
 
     /// Its row.
-    pub(super) fn row(
-        &self,
-        flow: &FlowRow,
-        (client, server): (StreamEnd, StreamEnd),
-    ) -> StreamRow {
+    pub(super) fn row(&self, flow: &FlowRow, ends: (StreamEnd, StreamEnd)) -> StreamRow {
         let [jitter, by_8k, by_90k] = self.jitter;
-        StreamRow {
-            flow_id: flow.flow_id,
-            flow_kind: flow.con_t,
-            end_ns: flow.last_ns,
-            is_open: flow.state == FlowState::Open,
-            client,
-            server,
-            is_from_client: self.side == Side::Client,
-            source: self.source,
-            packets: self.packets,
-            kinds: self.kinds,
-            bytes: self.bytes,
-            first_ns: self.first_ns,
-            last_ns: self.last_ns,
-            gap_sum_ns: self.gap_sum_ns,
-            gaps: self.gaps,
-            ttl_sum: self.ttl_sum,
-            ttl_max: self.ttl_max,
-            ttl_min: self.ttl_min,
-            jitter,
-            part: StreamPart::Media(MediaPart {
-                lost: self.lost(),
-                out_of_sequence: self.out_of_sequence,
-                reordered: self.reordered,
-                duplicates: self.duplicates,
-                late: self.late,
-                has_restarted: self.has_restarted,
-                unbroken: self.unbroken,
-                payload_max: self.payload_max,
-                payload_min: self.payload_min,
-                payload_squares: self.squares,
-                jitter_by_clock: [by_8k, by_90k],
-            }),
-        }
+        let part = StreamPart::Media(MediaPart {
+            lost: self.lost(),
+            out_of_sequence: self.out_of_sequence,
+            reordered: self.reordered,
+            duplicates: self.duplicates,
+            late: self.late,
+            has_restarted: self.has_restarted,
+            unbroken: self.unbroken,
+            payload_max: self.payload_max,
+            payload_min: self.payload_min,
+            payload_squares: self.squares,
+            jitter_by_clock: [by_8k, by_90k],
+        });
+        self.sender.row(flow, ends, jitter, part)
     }
 }
