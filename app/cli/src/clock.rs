@@ -2,6 +2,8 @@
 
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
+use linkweir_wire::Timestamp;
+
 /// The time that only goes forward, for spans.
 #[expect(
     clippy::disallowed_methods,
@@ -9,6 +11,12 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 )]
 pub fn now() -> Instant {
     Instant::now()
+}
+
+/// The time by the clock of the kernel's stamps.
+#[must_use]
+pub fn timestamp() -> Timestamp {
+    Timestamp::from_nanos(wall_clock())
 }
 
 /// Nanoseconds since the epoch.

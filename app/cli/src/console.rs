@@ -8,9 +8,8 @@ use linkweir_kafka::Consumer;
 use linkweir_live::alert::Scope;
 use linkweir_live::sketch::{MergeOptions, Mergeable, Merger};
 use linkweir_record::{FlowKind, HttpKind};
-use linkweir_wire::Timestamp;
 
-use crate::clock::wall_clock;
+use crate::clock::timestamp;
 use crate::common_args::ViewArgs;
 use crate::exit::{Exit, Wrong, warn};
 use crate::outputs::restrict_reader;
@@ -127,7 +126,7 @@ fn run_of<K: Viewed + Mergeable>(mut args: ConsoleArgs) -> anyhow::Result<Exit> 
         reader.read(view.is_covered());
         view.look();
     }
-    reader.merger.finish(now());
+    reader.merger.finish(timestamp());
     view.close();
     Ok(Exit::Done)
 }
@@ -144,10 +143,6 @@ fn check_rules<K: Viewed>(view: &ViewArgs) -> anyhow::Result<()> {
         }
     }
     Ok(())
-}
-
-fn now() -> Timestamp {
-    Timestamp::from_nanos(wall_clock())
 }
 
 /// Hands messages to the merger, and tells what becomes of the broker.
@@ -167,12 +162,12 @@ impl<K: Mergeable> Reader<K> {
             let Some(message) = self.consumer.poll(wait) else {
                 break;
             };
-            self.merger.take(&message.value, now());
+            self.merger.take(&message.value, timestamp());
             wait = Duration::ZERO;
         }
         let trouble = self.consumer.trouble().map(str::to_owned);
         self.merger.set_fault(trouble.clone());
-        self.merger.advance(now());
+        self.merger.advance(timestamp());
         if is_covered || trouble.is_some() == self.told.is_some() {
             return;
         }

@@ -19,7 +19,7 @@ use linkweir_record::{FlowKind, GatewayKind, HttpKind};
 use linkweir_sys::wait::pause;
 use linkweir_wire::Timestamp;
 
-use crate::clock::wall_clock;
+use crate::clock::timestamp;
 use crate::common_args::ViewArgs;
 use crate::exit::{Wrong, say, warn};
 use crate::signals::Signals;
@@ -166,7 +166,7 @@ impl<K: Viewed> View<K> {
     pub(crate) fn tick(&mut self, report: &RunReport) {
         if let Some(shown) = &mut self.0 {
             let now = if shown.is_live {
-                Timestamp::from_nanos(wall_clock())
+                timestamp()
             } else {
                 report.last.unwrap_or_default()
             };
@@ -303,8 +303,7 @@ impl View<GatewayKind> {
     /// the wall clock may be set while a gateway runs, and intervals of two clocks would not meet.
     pub(crate) fn show_status(&mut self, status: GatewayStatus) {
         if let Some(shown) = &mut self.0 {
-            let wall = || Timestamp::from_nanos(wall_clock());
-            let now = shown.clock.unwrap_or_else(wall);
+            let now = shown.clock.unwrap_or_else(timestamp);
             StatusBoard::new(shown.live.clone()).show(status, now);
             shown.tell();
         }

@@ -2,6 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::time::Duration;
 
 use clap::{ArgAction, Args, ValueEnum, ValueHint};
@@ -12,7 +13,6 @@ use linkweir_record::Prefix;
 use linkweir_sink::{Format, Rotation};
 
 use super::group;
-use super::report::ReportFile;
 use crate::common_args::{StoreArgs, ViewArgs, formats};
 use crate::units;
 
@@ -442,6 +442,38 @@ fn peer(text: &str) -> Result<SocketAddr, String> {
     text.parse().map_err(|_| {
         format!("`{text}` is not a valid address: write 10.0.0.2, 10.0.0.2:7433 or [fd00::2]:7433")
     })
+}
+
+/// A report and its kind, which its name says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum ReportFile {
+    /// One JSON object; `-` is standard output.
+    Json(String),
+    /// A page.
+    Html(String),
+}
+
+impl ReportFile {
+    /// Where it goes.
+    pub(crate) fn name(&self) -> &str {
+        match self {
+            Self::Json(name) | Self::Html(name) => name,
+        }
+    }
+}
+
+impl FromStr for ReportFile {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        let ending = std::path::Path::new(name).extension();
+        match ending.and_then(|ending| ending.to_str()) {
+            _ if name == "-" => Ok(Self::Json(name.to_owned())),
+            Some("json") => Ok(Self::Json(name.to_owned())),
+            Some("html" | "htm") => Ok(Self::Html(name.to_owned())),
+            _ => Err("a report ends in .json or .html".to_owned()),
+        }
+    }
 }
 
 #[cfg(test)]

@@ -20,7 +20,6 @@ use super::group;
 use super::records::Missing;
 use super::report::{Files, Header, Rates, Report};
 use super::roles::Gathered;
-use super::run::{self, Runner};
 use super::target::Target;
 use crate::exit::{Exit, Wrong, say, warn};
 use crate::outputs;
@@ -125,7 +124,7 @@ pub(super) fn for_workers(
 }
 
 /// Says who is missing.
-fn missing(gathered: &Gathered) -> Exit {
+pub(super) fn missing(gathered: &Gathered) -> Exit {
     gathered
         .missing
         .iter()
@@ -180,68 +179,8 @@ pub(super) fn limits(args: &LoadArgs) -> Limits {
     }
 }
 
-/// Ends a run: figures, reports, exit code. What was measured is written also when the run broke off.
-pub(super) fn conclude(
-    args: &LoadArgs,
-    header: &Header,
-    mut runner: Runner<'_>,
-    played: anyhow::Result<()>,
-) -> anyhow::Result<Exit> {
-    if played.is_err() {
-        // Every session ends once, also where the interface has gone.
-        runner.stage.end(run::now(), &mut runner.frames);
-    }
-    runner.hand_over();
-    let files = runner.interim.finish()?;
-    let last = runner.progress();
-    let teller = runner.link.as_ref();
-    if let Some(link) = teller.filter(|link| link.progress().is_some()) {
-        link.tell(Box::new(last.clone()));
-    }
-    let undelivered = runner.lookout.finish(run::now(), last)?;
-    runner.table.finish();
-    let (missing_records, written, mut failed) = match runner.records.finish() {
-        Ok((missing, exit)) => (missing, exit, None),
-        Err(error) => (Missing::default(), Exit::Failed, Some(error)),
-    };
-    let mut beside = Beside {
-        is_interrupted: runner.signals.stop(),
-        port: runner.port.counts(),
-        malformed: runner.stage.frame_counts().malformed,
-        missing: missing_records,
-        lost_frames: 0,
-        begun: runner.stage.begun(),
-    };
-    beside.missing.outputs.extend(undelivered);
-    if let Some(pcap) = runner.pcap.take() {
-        match pcap.finish() {
-            Ok(lost) => beside.lost_frames = lost,
-            Err(error) => failed = failed.or(Some(error)),
-        }
-    }
-    let stage = &mut runner.stage;
-    let counts = counts(stage, &beside.port);
-    counts.add_to(stage.measure().figures_mut());
-    let own = runner.stage.figures();
-    let (figures, mut exit) = match runner.link.take() {
-        None => (own.clone(), Exit::Done),
-        Some(link) => match link.finish(own)? {
-            Some(gathered) => {
-                let exit = missing(&gathered);
-                (gathered.figures, exit)
-            }
-            // The other side reports for both; here is what was done here.
-            None => (own.clone(), Exit::Done),
-        },
-    };
-    exit = exit.max(written);
-    exit = exit.max(report(args, header, &figures, &mut beside, files));
-    played?;
-    failed.map_or(Ok(exit), Err)
-}
-
 /// Writes and says what was measured.
-fn report(
+pub(super) fn report(
     args: &LoadArgs,
     header: &Header,
     figures: &Figures,

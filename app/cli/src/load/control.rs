@@ -18,12 +18,11 @@ use super::conclude::{self, Beside};
 use super::interim::Interim;
 use super::live::{Board, LoadView};
 use super::report::Files;
-use super::roles::{Asked, Desk, Link, terms};
-use super::run;
+use super::roles::{Asked, Link, Operator, terms};
 use super::table::Speaker;
 use super::target::Target;
 use super::written;
-use crate::clock::now;
+use crate::clock::{now, timestamp};
 use crate::exit::{Exit, say};
 use crate::outputs;
 use crate::signals::Signals;
@@ -57,7 +56,7 @@ pub(super) fn control(
     };
     drop(subject);
     let header = conclude::header(args, target, None);
-    let mut desk = Watcher {
+    let mut operator = Watcher {
         board: Board::new(args, view, "controller", 0),
         interval,
         orders: given,
@@ -69,23 +68,23 @@ pub(super) fn control(
         asked: None,
     };
     let stop = || signals.stop();
-    let link = Link::open_with(&args.roles, &terms(args)?, &stop, progress, &mut desk)?;
+    let link = Link::open_with(&args.roles, &terms(args)?, &stop, progress, &mut operator)?;
     let mut link = link.context("a controller has workers")?;
     if args.roles.console_control && !args.output.quiet {
         say("linkweir: all workers are here; the page starts them");
     }
-    let begin = link.agree_with(args.roles.console_control, &mut desk)?;
-    desk.board.begin(begin.at);
+    let begin = link.agree_with(args.roles.console_control, &mut operator)?;
+    operator.board.begin(begin.at);
     if !args.output.quiet {
         say(&format!(
             "linkweir: all are ready; the first session starts at {}",
             moment(begin.at.as_nanos())
         ));
     }
-    let gathered = link.finish_with(&Figures::default(), &mut desk)?;
+    let gathered = link.finish_with(&Figures::default(), &mut operator)?;
     let gathered = gathered.context("a controller reports")?;
-    let files = desk.interim.finish()?;
-    let undelivered = desk.board.finish(run::now());
+    let files = operator.interim.finish()?;
+    let undelivered = operator.board.finish(timestamp());
     conclude::for_workers(args, header, &gathered, files, undelivered)
 }
 
@@ -114,7 +113,7 @@ struct Watcher<'a> {
     asked: Option<(Vec<usize>, Instant)>,
 }
 
-impl Desk for Watcher<'_> {
+impl Operator for Watcher<'_> {
     fn came(&mut self, peer: SocketAddr) {
         self.running += 1;
         self.board.add(peer.to_string());
@@ -123,7 +122,7 @@ impl Desk for Watcher<'_> {
     /// It counts in the middle of the interval before: it was said when that had ended.
     fn progress(&mut self, worker: usize, progress: Progress) {
         let half = linkweir_wire::nanos(self.interval / 2);
-        let at_ns = run::now().as_nanos().saturating_sub(half);
+        let at_ns = timestamp().as_nanos().saturating_sub(half);
         self.board.look(worker, at_ns, progress);
     }
 
@@ -160,7 +159,7 @@ impl Desk for Watcher<'_> {
         }
         if now().duration_since(self.ticked) >= TICK {
             self.ticked = now();
-            self.board.show(run::now());
+            self.board.show(timestamp());
             self.report_if_complete();
         }
         asked

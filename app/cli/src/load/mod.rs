@@ -30,16 +30,18 @@ use linkweir_sys::privileges::Restrict;
 use linkweir_sys::schedule as priority;
 use linkweir_wire::Timestamp;
 
+use self::args::ReportFile;
 use self::args::{LoadArgs, Role, Sender};
 use self::interim::Interim;
 use self::live::{Board, LoadView, Lookout};
 use self::pcap::Pcap;
 use self::records::Records;
-use self::report::{Files, ReportFile};
+use self::report::Files;
 use self::roles::{Link, terms};
 use self::run::{ReportedMoves, Runner};
 use self::table::Table;
 use self::target::Target;
+use crate::clock::timestamp;
 use crate::conflicts;
 use crate::exit::{Exit, Wrong, say, warn};
 use crate::files;
@@ -150,11 +152,11 @@ pub(crate) fn run(args: &LoadArgs) -> anyhow::Result<Exit> {
     }
     keep_time(args);
     let begin = match &mut runner.link {
-        None => run::now() + HEAD_START,
+        None => timestamp() + HEAD_START,
         Some(link) => agree(link, args.output.quiet)?,
     };
     let played = runner.play(begin);
-    conclude::conclude(args, &header, runner, played)
+    runner.conclude(args, &header, played)
 }
 
 fn open_pcap(args: &LoadArgs) -> anyhow::Result<Option<Pcap>> {
@@ -211,7 +213,7 @@ fn mss(mtu: u32) -> u16 {
 
 /// Who looks at the run while it goes on: here, or where a controller is.
 fn lookout(args: &LoadArgs, view: LoadView, link: Option<&Link<'_>>) -> anyhow::Result<Lookout> {
-    let told = link.and_then(Link::progress);
+    let reported = link.and_then(Link::progress);
     let board = view.is_wanted().then(|| {
         let capacity = args.sessions.max_sessions.into();
         let mut board = Board::new(args, view, link.map_or("all", Link::name), capacity);
@@ -220,9 +222,9 @@ fn lookout(args: &LoadArgs, view: LoadView, link: Option<&Link<'_>>) -> anyhow::
     });
     let shown = board.is_some();
     let own = args.view.interval.unwrap_or(INTERVAL);
-    let interval = match told {
-        Some(told) if shown => told.min(own),
-        Some(told) => told,
+    let interval = match reported {
+        Some(reported) if shown => reported.min(own),
+        Some(reported) => reported,
         None => own,
     };
     Lookout::start(board, interval)

@@ -13,15 +13,17 @@ use linkweir_model::Sampler;
 use linkweir_record::LoadBatch;
 use linkweir_wire::Timestamp;
 
+use super::args::LoadArgs;
 use super::conclude::{self, Beside};
 use super::interim::Interim;
 use super::live::Lookout;
 use super::pcap::Pcap;
 use super::records::{Missing, Records};
+use super::report::Header;
 use super::roles::Link;
 use super::table::{Snapshot, Table};
-use crate::clock::wall_clock;
-use crate::exit::warn;
+use crate::clock::timestamp;
+use crate::exit::{Exit, warn};
 use crate::signals::Signals;
 
 /// How long the first answer of the next hop is waited for.
@@ -34,11 +36,6 @@ const CLOSING: Duration = Duration::from_secs(1);
 const TELL: Duration = Duration::from_secs(1);
 /// Records that are handed over at a time.
 const RECORDS: usize = 1024;
-
-/// The time by the clock of the kernel's stamps.
-pub(super) fn now() -> Timestamp {
-    Timestamp::from_nanos(wall_clock())
-}
 
 /// Everything that the loop works with.
 pub(super) struct Runner<'a> {
@@ -90,9 +87,9 @@ impl ReportedMoves {
 impl Runner<'_> {
     /// Waits for the hardware address of the next hop.
     pub(super) fn resolve(&mut self, interface: &str, next_hop: IpAddr) -> anyhow::Result<()> {
-        let until = now() + RESOLVE;
+        let until = timestamp() + RESOLVE;
         loop {
-            let time = now();
+            let time = timestamp();
             let state = self.stage.resolve(time, &mut self.frames);
             self.send()?;
             if state == NeighbourState::Resolved {
@@ -114,15 +111,15 @@ impl Runner<'_> {
     /// Plays the schedule, which begins at `begin`.
     pub(super) fn play(&mut self, begin: Timestamp) -> anyhow::Result<()> {
         self.stage.begin(begin);
-        let told = self.link.as_ref().and_then(Link::progress);
-        if self.lookout.begin(begin, told.is_some()) {
+        let reported = self.link.as_ref().and_then(Link::progress);
+        if self.lookout.begin(begin, reported.is_some()) {
             self.stage.measure().watch();
         }
         // The schedule may be more than can be played: it ends when it should have.
         let mut last = self.duration.map(|duration| begin + duration + self.drain);
         let mut is_closing = false;
         loop {
-            let time = now();
+            let time = timestamp();
             self.stage.on_tick(time, &mut self.frames);
             self.send()?;
             if self.stage.is_done() {
@@ -227,6 +224,66 @@ impl Runner<'_> {
         }
     }
 
+    /// Ends a run: figures, reports, exit code. What was measured is written also when the run broke off.
+    pub(super) fn conclude(
+        mut self,
+        args: &LoadArgs,
+        header: &Header,
+        played: anyhow::Result<()>,
+    ) -> anyhow::Result<Exit> {
+        if played.is_err() {
+            // Every session ends once, also where the interface has gone.
+            self.stage.end(timestamp(), &mut self.frames);
+        }
+        self.hand_over();
+        let files = self.interim.finish()?;
+        let last = self.progress();
+        let teller = self.link.as_ref();
+        if let Some(link) = teller.filter(|link| link.progress().is_some()) {
+            link.tell(Box::new(last.clone()));
+        }
+        let undelivered = self.lookout.finish(timestamp(), last)?;
+        self.table.finish();
+        let (missing_records, written, mut failed) = match self.records.finish() {
+            Ok((missing, exit)) => (missing, exit, None),
+            Err(error) => (Missing::default(), Exit::Failed, Some(error)),
+        };
+        let mut beside = Beside {
+            is_interrupted: self.signals.stop(),
+            port: self.port.counts(),
+            malformed: self.stage.frame_counts().malformed,
+            missing: missing_records,
+            lost_frames: 0,
+            begun: self.stage.begun(),
+        };
+        beside.missing.outputs.extend(undelivered);
+        if let Some(pcap) = self.pcap.take() {
+            match pcap.finish() {
+                Ok(lost) => beside.lost_frames = lost,
+                Err(error) => failed = failed.or(Some(error)),
+            }
+        }
+        let stage = &mut self.stage;
+        let counts = conclude::counts(stage, &beside.port);
+        counts.add_to(stage.measure().figures_mut());
+        let own = self.stage.figures();
+        let (figures, mut exit) = match self.link.take() {
+            None => (own.clone(), Exit::Done),
+            Some(link) => match link.finish(own)? {
+                Some(gathered) => {
+                    let exit = conclude::missing(&gathered);
+                    (gathered.figures, exit)
+                }
+                // The other side reports for both; here is what was done here.
+                None => (own.clone(), Exit::Done),
+            },
+        };
+        exit = exit.max(written);
+        exit = exit.max(conclude::report(args, header, &figures, &mut beside, files));
+        played?;
+        failed.map_or(Ok(exit), Err)
+    }
+
     fn receive(&mut self, until: Timestamp, spin: Duration) -> anyhow::Result<()> {
         let Self {
             port,
@@ -238,7 +295,7 @@ impl Runner<'_> {
         let mut time = None;
         port.receive_until(until, spin, |frame: ReceivedFrame<'_>| {
             // The clock is asked once for the frames that came together.
-            let now = *time.get_or_insert_with(now);
+            let now = *time.get_or_insert_with(timestamp);
             if let Some(pcap) = pcap {
                 pcap.frame(frame.at, frame.bytes);
             }
@@ -256,7 +313,7 @@ impl Runner<'_> {
             return Ok(());
         }
         if let Some(pcap) = &mut self.pcap {
-            let time = now();
+            let time = timestamp();
             self.frames.iter().for_each(|frame| pcap.frame(time, frame));
         }
         let sent = self.port.send(self.frames.iter());

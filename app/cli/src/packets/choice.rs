@@ -12,6 +12,8 @@ pub(crate) enum Got<'a> {
     Address(IpAddr),
     Number(u64),
     Word(&'a str),
+    /// Neither of these: valid for no column.
+    Other,
 }
 
 /// A kind of record whose packets can be found.
@@ -25,7 +27,7 @@ impl OfPackets for HttpKind {
         let time = |name| match column(name) {
             Got::None => Ok(None),
             Got::Number(time) => Ok(Some(time)),
-            Got::Address(_) | Got::Word(_) => Err(name),
+            Got::Address(_) | Got::Word(_) | Got::Other => Err(name),
         };
         let (request, response) = (time("request_ts_ns")?, time("response_ts_ns")?);
         let from_ns = request.or(response).ok_or("request_ts_ns")?;
@@ -98,12 +100,9 @@ pub(super) fn of_json<K: OfPackets>(
             Ok(address) => Got::Address(address),
             Err(_) => Got::Word(text),
         },
-        Some(serde_json::Value::Number(number)) => {
-            number.as_u64().map_or(Got::Word(""), Got::Number)
-        }
+        Some(serde_json::Value::Number(number)) => number.as_u64().map_or(Got::Other, Got::Number),
         None | Some(serde_json::Value::Null) => Got::None,
-        // Neither a number from 0 to 2^64 - 1 nor a text: valid for no column.
-        Some(_) => Got::Word(""),
+        Some(_) => Got::Other,
     };
     K::choice(column)
 }

@@ -34,7 +34,7 @@ impl Relay {
     /// Takes connections from now on, each of which goes on to `server`.
     ///
     /// # Errors
-    /// There is no port.
+    /// No port could be opened.
     pub fn start(server: SocketAddr) -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         let address = listener.local_addr()?;

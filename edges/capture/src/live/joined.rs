@@ -30,7 +30,7 @@ const COMPACT_BYTES: usize = 4 << 20;
 
 /// A source that never waits, and that can be waited for together with others.
 pub(super) trait Waited: Source {
-    /// What becomes readable when something has come; nothing while there is no interface.
+    /// What becomes readable when something has come; nothing while no interface is open.
     fn files(&self) -> Vec<BorrowedFd<'_>>;
 }
 

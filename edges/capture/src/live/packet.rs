@@ -35,7 +35,7 @@ pub(super) struct PacketSource {
     group: Arc<Group<Opened>>,
     /// Which of the group it is: its shard.
     member: usize,
-    /// Nothing while there is no interface.
+    /// Nothing while no interface is open.
     opened: Option<Opened>,
     watch: Watch,
     frames: Vec<FrameRef>,

@@ -18,7 +18,7 @@ pub struct LeftOut {
 pub static LEFT_OUT: &[LeftOut] = &[
     LeftOut {
         names: &["*_c_in", "*_c_out", "*_c_c2s", "*_c_s2c", "tcp_rtt_c_avg_*"],
-        reason: "there is no list of networks of a cloud (Tstat's `-C`); the histograms of traffic that is \
+        reason: "no option takes the networks of a cloud (Tstat's `-C`); the histograms of traffic that is \
                  not with a cloud (`_nc_`) count all",
     },
     LeftOut {

@@ -1,4 +1,4 @@
-//! A run that is looked at while it goes on: the page, the terminal, lines, `/metrics`, alerts.
+//! The live view of a run: the page, the terminal, lines, `/metrics`, alerts.
 //!
 //! The loop of the run gives a look at its counters once an interval and waits for nobody: everything else happens on
 //! a thread of its own. A look that finds no room there is joined with the next.
@@ -16,7 +16,7 @@ use linkweir_load::measure::Progress;
 use linkweir_wire::Timestamp;
 
 pub(super) use self::board::Board;
-use super::run::now;
+use crate::clock::timestamp;
 use crate::view::View;
 
 /// The live view of load.
@@ -143,9 +143,9 @@ fn show(mut board: Board, said: &Receiver<Said>) -> Option<Loss> {
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => {
                 board.ended(0, None);
-                return board.finish(now());
+                return board.finish(timestamp());
             }
         }
-        board.show(now());
+        board.show(timestamp());
     }
 }

@@ -10,40 +10,8 @@ use linkweir_load::measure::{Figures, Stages, Times, Verdict};
 use linkweir_model::{Agreement, autocovariance};
 use serde_json::{Value, json};
 
-use super::args::LoadOutputArgs;
+use super::args::{LoadOutputArgs, ReportFile};
 use crate::outputs::AtEnd;
-
-/// A report and its kind, which its name says.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum ReportFile {
-    /// One JSON object; `-` is standard output.
-    Json(String),
-    /// A page.
-    Html(String),
-}
-
-impl ReportFile {
-    /// Where it goes.
-    pub(crate) fn name(&self) -> &str {
-        match self {
-            Self::Json(name) | Self::Html(name) => name,
-        }
-    }
-}
-
-impl std::str::FromStr for ReportFile {
-    type Err = String;
-
-    fn from_str(name: &str) -> Result<Self, String> {
-        let ending = std::path::Path::new(name).extension();
-        match ending.and_then(|ending| ending.to_str()) {
-            _ if name == "-" => Ok(Self::Json(name.to_owned())),
-            Some("json") => Ok(Self::Json(name.to_owned())),
-            Some("html" | "htm") => Ok(Self::Html(name.to_owned())),
-            _ => Err("a report ends in .json or .html".to_owned()),
-        }
-    }
-}
 
 /// Where the reports of a run go.
 #[derive(Debug, Default)]

@@ -8,7 +8,7 @@
 //! checked figures. It is not authenticated either: this belongs on the network of a laboratory.
 
 mod clock;
-mod desk;
+mod operator;
 mod pump;
 mod terms;
 mod wire;
@@ -22,7 +22,7 @@ use linkweir_load::stage::Share;
 use linkweir_wire::Timestamp;
 
 pub(super) use clock::Offset;
-pub(super) use desk::{Asked, Desk, Nobody};
+pub(super) use operator::{Asked, Nobody, Operator};
 pub(super) use terms::terms;
 pub(super) use wire::Terms;
 
@@ -42,7 +42,7 @@ const HELLO: Duration = Duration::from_secs(1);
 const PAUSE: Duration = Duration::from_millis(50);
 /// Questions for the time.
 const PROBES: u32 = 16;
-/// Progress is told at most so often.
+/// The shortest interval between reports of progress.
 const MIN_PROGRESS: Duration = Duration::from_millis(10);
 
 /// The connections of this process to the others.
@@ -112,13 +112,13 @@ impl<'a> Link<'a> {
         Self::open_with(args, terms, stop, Duration::ZERO, &mut Nobody)
     }
 
-    /// The same, where `desk` looks on and wants the `progress` of the others so often.
+    /// The same, where `operator` looks on and wants the `progress` of the others so often.
     pub(super) fn open_with(
         args: &RoleArgs,
         terms: &Terms,
         stop: &'a dyn Fn() -> bool,
         progress: Duration,
-        desk: &mut dyn Desk,
+        operator: &mut dyn Operator,
     ) -> anyhow::Result<Option<Self>> {
         let mut link = Self {
             progress,
@@ -139,7 +139,7 @@ impl<'a> Link<'a> {
                 let peer = args.peer.context("--peer")?;
                 let everywhere = SocketAddr::new(unspecified(peer.ip()), peer.port());
                 let listener = listen(args.listen.unwrap_or(everywhere))?;
-                link.gather(&listener, ("init", 1), Some(peer.ip()), terms, desk)?;
+                link.gather(&listener, ("init", 1), Some(peer.ip()), terms, operator)?;
             }
             Role::Controller => {
                 let everywhere = SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), MEETING_PORT);
@@ -151,7 +151,7 @@ impl<'a> Link<'a> {
                     }),
                 }?;
                 let workers = ("worker", args.generators.unwrap_or(1));
-                link.gather(&listener, workers, None, terms, desk)?;
+                link.gather(&listener, workers, None, terms, operator)?;
             }
         }
         Ok(Some(link))
@@ -209,7 +209,7 @@ impl<'a> Link<'a> {
         (role, count): (&str, u32),
         only: Option<IpAddr>,
         terms: &Terms,
-        desk: &mut dyn Desk,
+        operator: &mut dyn Operator,
     ) -> anyhow::Result<()> {
         let until = now() + self.timeout;
         listener.set_nonblocking(true)?;
@@ -218,7 +218,7 @@ impl<'a> Link<'a> {
         let mut is_part = self.role == Role::Controller;
         let mut index = 0;
         while index < count {
-            desk.ask();
+            operator.ask();
             let (stream, peer) = match listener.accept() {
                 Ok(came) => came,
                 Err(_) if (self.stop)() => bail!("stopped while waiting for the others"),
@@ -273,7 +273,7 @@ impl<'a> Link<'a> {
                 of,
                 progress_ns: linkweir_wire::nanos(self.progress),
             })?;
-            desk.came(peer);
+            operator.came(peer);
             self.lines.push(lines);
             index += 1;
         }
@@ -288,17 +288,17 @@ impl<'a> Link<'a> {
         self.agree_with(false, &mut Nobody)
     }
 
-    /// The same, where `desk` looks on; the one that reports waits for its order where `is_ordered`.
+    /// The same, where `operator` looks on; the one that reports waits for its order where `is_ordered`.
     pub(super) fn agree_with(
         &mut self,
         is_ordered: bool,
-        desk: &mut dyn Desk,
+        operator: &mut dyn Operator,
     ) -> anyhow::Result<Start> {
         let until = now() + self.timeout;
         let (at_ns, clock) = if self.reports() {
             self.await_ready(until)?;
             if is_ordered {
-                self.await_order(desk)?;
+                self.await_order(operator)?;
             }
             (self.call_start()?, Offset::default())
         } else {
@@ -331,9 +331,9 @@ impl<'a> Link<'a> {
     }
 
     /// All are ready: keeps them waiting until the order to start comes.
-    fn await_order(&mut self, desk: &mut dyn Desk) -> anyhow::Result<()> {
+    fn await_order(&mut self, operator: &mut dyn Operator) -> anyhow::Result<()> {
         let mut said = now();
-        while !desk.ask().start {
+        while !operator.ask().start {
             if (self.stop)() {
                 bail!("stopped before the order to start");
             }
@@ -404,8 +404,8 @@ impl<'a> Link<'a> {
 
     /// How often the one that reports wants to know how it goes; `None` where it does not.
     pub(super) fn progress(&self) -> Option<Duration> {
-        let is_told = self.role == Role::Worker && !self.progress.is_zero();
-        is_told.then_some(self.progress)
+        let is_wanted = self.role == Role::Worker && !self.progress.is_zero();
+        is_wanted.then_some(self.progress)
     }
 
     /// Tells the one that reports how it goes.
@@ -436,14 +436,14 @@ impl<'a> Link<'a> {
         self.finish_with(own, &mut Nobody)
     }
 
-    /// The same, where `desk` looks on.
+    /// The same, where `operator` looks on.
     pub(super) fn finish_with(
         mut self,
         own: &Figures,
-        desk: &mut dyn Desk,
+        operator: &mut dyn Operator,
     ) -> anyhow::Result<Option<Gathered>> {
         if self.reports() {
-            return Ok(Some(self.collect(own, desk)));
+            return Ok(Some(self.collect(own, operator)));
         }
         let (peer, pump) = self.pumps.pop().context("the run never started")?;
         if (self.stop)() {
@@ -462,27 +462,27 @@ impl<'a> Link<'a> {
         }
     }
 
-    fn collect(&self, own: &Figures, desk: &mut dyn Desk) -> Gathered {
+    fn collect(&self, own: &Figures, operator: &mut dyn Operator) -> Gathered {
         let mut gathered = Gathered {
             figures: own.clone(),
             workers: Vec::new(),
             missing: Vec::new(),
         };
-        let mut told = false;
+        let mut has_stopped = false;
         let mut until = None;
         // What each brought; `None` while it runs.
         let mut all: Vec<Option<String>> = self.pumps.iter().map(|_| None).collect();
         while all.iter().any(Option::is_none) {
-            let asked = desk.ask();
-            if !told && (asked.stop || (self.stop)()) {
+            let asked = operator.ask();
+            if !has_stopped && (asked.stop || (self.stop)()) {
                 self.say(&all, || Message::Stop);
-                told = true;
+                has_stopped = true;
             }
             if asked.report {
                 self.say(&all, || Message::Report);
             }
             // A pair ends together; workers have as long as they give signs of life.
-            if until.is_none() && (told || self.role == Role::Stat) {
+            if until.is_none() && (has_stopped || self.role == Role::Stat) {
                 until = Some(now() + self.timeout);
             }
             let is_late = until.is_some_and(|until| now() >= until);
@@ -492,18 +492,18 @@ impl<'a> Link<'a> {
                     let missing = match pump.wait(Duration::ZERO) {
                         Some(News::Progress(progress)) => {
                             is_quiet = false;
-                            desk.progress(index, *progress);
+                            operator.progress(index, *progress);
                             continue;
                         }
                         Some(News::Interim(figures)) => {
                             is_quiet = false;
-                            desk.interim(index, *figures);
+                            operator.interim(index, *figures);
                             continue;
                         }
                         Some(News::Result(figures)) => {
                             *brought = Some(self.take(&mut gathered, &figures));
                             pump.send(Message::Taken);
-                            desk.ended(index, Ok(*figures));
+                            operator.ended(index, Ok(*figures));
                             break;
                         }
                         Some(News::Gone(why)) => why,
@@ -512,7 +512,7 @@ impl<'a> Link<'a> {
                         None => break,
                     };
                     *brought = Some("missing".to_owned());
-                    desk.ended(index, Err(&missing));
+                    operator.ended(index, Err(&missing));
                     gathered.missing.push(missing);
                 }
             }

@@ -352,7 +352,7 @@ struct Notes {
     ended: Vec<usize>,
 }
 
-impl Desk for Notes {
+impl Operator for Notes {
     fn came(&mut self, _peer: SocketAddr) {
         self.came += 1;
     }

@@ -16,7 +16,7 @@ pub(in crate::load) struct Asked {
 }
 
 /// Looks on. Workers are numbered in the order in which they came.
-pub(in crate::load) trait Desk {
+pub(in crate::load) trait Operator {
     /// A worker has come.
     fn came(&mut self, peer: SocketAddr);
     /// How it goes with one.
@@ -32,7 +32,7 @@ pub(in crate::load) trait Desk {
 /// Nobody looks on.
 pub(in crate::load) struct Nobody;
 
-impl Desk for Nobody {
+impl Operator for Nobody {
     fn came(&mut self, _peer: SocketAddr) {}
 
     fn progress(&mut self, _worker: usize, _progress: Progress) {}
