@@ -1,5 +1,6 @@
 //! Values with units on the command line.
 
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 use linkweir_http::PortSet;
@@ -127,6 +128,15 @@ pub fn workers(text: &str) -> Result<usize, String> {
     }
 }
 
+/// A share of which one in N is taken: `1/100`.
+///
+/// # Errors
+/// It is not `1/N` with N from 1 to 4,294,967,295.
+pub fn one_of(text: &str) -> Result<NonZeroU32, String> {
+    let of = text.strip_prefix("1/").and_then(|of| of.parse().ok());
+    of.ok_or_else(|| "write 1/N, for example 1/100".to_owned())
+}
+
 /// A list of ports: `80,8080,8000-8100`.
 ///
 /// # Errors
@@ -160,6 +170,14 @@ mod tests {
         assert!(size("0").is_err() && size("x").is_err() && size("9X").is_err());
         assert_eq!(duration("1500ms"), Ok(Duration::from_millis(1500)));
         assert!(duration("60").is_err() && duration("0s").is_err());
+    }
+
+    #[test]
+    fn shares() {
+        assert_eq!(one_of("1/100"), Ok(NonZeroU32::new(100).unwrap()));
+        for wrong in ["100", "1/0", "2/3", "1/", "0.1"] {
+            assert!(one_of(wrong).is_err(), "{wrong}");
+        }
     }
 
     #[test]

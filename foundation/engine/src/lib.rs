@@ -25,7 +25,7 @@ pub use batch::Limit;
 pub use batch::{Batch, Frame, FrameRef};
 pub use distribute::{DispatchState, Port, distribute};
 pub use effect::{Answer, Effects, OwnSegment, QueuedPacket, Reset, Verdict};
-pub use outputs::{Loss, NoOutput, Outputs};
+pub use outputs::{Loss, NoOutput, Outputs, SampleCounts};
 pub use route::{Parts, Router};
 pub use run::{Directive, Run, RunError, RunReport};
 pub use seams::{

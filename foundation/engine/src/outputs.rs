@@ -1,8 +1,11 @@
 //! The destinations of a run's records. Each fails alone: what happens to one is no matter of the others.
 
+use std::num::NonZeroU32;
+
 use linkweir_record::{RecordBatch as _, RecordKind};
 use thiserror::Error;
 
+use crate::hash::{flow_hash, mix};
 use crate::seams::{Sink, SinkError, SinkLosses};
 
 /// No output takes records any more.
@@ -49,21 +52,59 @@ struct Output<K> {
     open: Option<Open<K>>,
     /// What was lost before it was opened again.
     lost_before: u64,
+    /// Whether it gets only the sample.
+    is_sampled: bool,
+}
+
+/// Which records destinations get, of how many.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SampleCounts {
+    /// One record of so many.
+    pub of: NonZeroU32,
+    /// Records of the sample.
+    pub taken: u64,
+}
+
+/// A sample of records, by the hash of their subject.
+struct Sample<K: RecordKind> {
+    counts: SampleCounts,
+    /// Those of a batch.
+    batch: K::Batch,
+}
+
+impl<K: RecordKind> Sample<K> {
+    fn take(&mut self, batch: &K::Batch) {
+        self.batch.clear();
+        for view in batch.views() {
+            let [a, b] = K::endpoints(&view);
+            let hash = mix(K::subject(&view) ^ mix(u64::from(flow_hash(a, b))));
+            if hash.is_multiple_of(u64::from(self.counts.of.get())) {
+                self.batch.push_view(&view);
+            }
+        }
+        self.counts.taken += self.batch.len() as u64;
+    }
 }
 
 /// The outputs of a run. One that fails is given up and counts from then on what it does not get, until it
 /// can be opened again; the others go on. Calls give an error when none is left.
-pub struct Outputs<K>(Vec<Output<K>>);
+pub struct Outputs<K: RecordKind> {
+    all: Vec<Output<K>>,
+    sample: Option<Sample<K>>,
+}
 
-impl<K> Default for Outputs<K> {
+impl<K: RecordKind> Default for Outputs<K> {
     fn default() -> Self {
-        Self(Vec::new())
+        Self {
+            all: Vec::new(),
+            sample: None,
+        }
     }
 }
 
 impl<K: RecordKind> std::fmt::Debug for Outputs<K> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let names = self.0.iter().map(|output| (&output.name, &output.state));
+        let names = self.all.iter().map(|output| (&output.name, &output.state));
         f.debug_list().entries(names).finish()
     }
 }
@@ -88,18 +129,38 @@ impl<K: RecordKind> Outputs<K> {
         self.push(Some(name.into()), sink, None);
     }
 
+    /// Gives the destinations that were opened or added so far one record of `of`, chosen by the hash of
+    /// its endpoints and [`RecordKind::subject`]: all records of a flow or none, in every run the same, however
+    /// many workers there are. Observers, and what is added later, get all.
+    pub fn sample(&mut self, of: NonZeroU32) {
+        for output in self.all.iter_mut().filter(|output| output.name.is_some()) {
+            output.is_sampled = true;
+        }
+        self.sample = Some(Sample {
+            counts: SampleCounts { of, taken: 0 },
+            batch: K::Batch::default(),
+        });
+    }
+
+    /// What was sampled, if anything is.
+    #[must_use]
+    pub fn sampled(&self) -> Option<SampleCounts> {
+        self.sample.as_ref().map(|sample| sample.counts)
+    }
+
     /// Adds what looks at the records without being a destination: a report, live statistics.
     pub fn add_observer(&mut self, sink: Box<dyn Sink<K>>) {
         self.push(None, sink, None);
     }
 
     fn push(&mut self, name: Option<String>, sink: Box<dyn Sink<K>>, open: Option<Open<K>>) {
-        self.0.push(Output {
+        self.all.push(Output {
             name,
             sink,
             state: State::Open,
             open,
             lost_before: 0,
+            is_sampled: false,
         });
     }
 
@@ -108,7 +169,14 @@ impl<K: RecordKind> Outputs<K> {
     /// # Errors
     /// Where no output is left.
     pub fn write(&mut self, batch: &K::Batch) -> Result<(), NoOutput> {
-        for output in &mut self.0 {
+        if let Some(sample) = &mut self.sample {
+            sample.take(batch);
+        }
+        for output in &mut self.all {
+            let batch = match &self.sample {
+                Some(sample) if output.is_sampled => &sample.batch,
+                _ => batch,
+            };
             match output.state {
                 State::Failed(_) => output.sink.miss(batch),
                 _ => output.with(|sink| sink.write(batch)),
@@ -130,7 +198,7 @@ impl<K: RecordKind> Outputs<K> {
     /// # Errors
     /// Where no output is left.
     pub fn rotate(&mut self) -> Result<(), NoOutput> {
-        for output in &mut self.0 {
+        for output in &mut self.all {
             match output.state {
                 State::Failed(_) => output.reopen(),
                 _ => output.with(|sink| sink.rotate()),
@@ -150,7 +218,7 @@ impl<K: RecordKind> Outputs<K> {
     /// What did not reach each destination of the user, in the order in which they were added.
     #[must_use]
     pub fn losses(&self) -> Vec<Loss> {
-        let named = self.0.iter().filter_map(|output| {
+        let named = self.all.iter().filter_map(|output| {
             let destination = output.name.clone()?;
             let lost = output.sink.losses();
             let (cause, has_failed) = match &output.state {
@@ -171,7 +239,7 @@ impl<K: RecordKind> Outputs<K> {
         &mut self,
         mut act: impl FnMut(&mut dyn Sink<K>) -> Result<(), SinkError>,
     ) -> Result<(), NoOutput> {
-        for output in &mut self.0 {
+        for output in &mut self.all {
             output.with(&mut act);
         }
         self.check()
@@ -180,9 +248,9 @@ impl<K: RecordKind> Outputs<K> {
     fn check(&self) -> Result<(), NoOutput> {
         let is_open = |output: &Output<K>| matches!(output.state, State::Open);
         let has_failed = |output: &Output<K>| matches!(output.state, State::Failed(_));
-        if self.0.is_empty() || self.0.iter().any(is_open) {
+        if self.all.is_empty() || self.all.iter().any(is_open) {
             Ok(())
-        } else if self.0.iter().any(has_failed) {
+        } else if self.all.iter().any(has_failed) {
             Err(NoOutput::Failed)
         } else {
             Err(NoOutput::ClosedPipe)
@@ -257,7 +325,7 @@ mod tests {
     use std::cell::RefCell;
     use std::rc::Rc;
 
-    use linkweir_record::{HttpBatch, HttpKind};
+    use linkweir_record::{HttpBatch, HttpKind, HttpRow, Text};
 
     use super::*;
 
@@ -358,6 +426,50 @@ mod tests {
         outputs.write(&batch).unwrap();
         let [loss] = outputs.losses().try_into().unwrap();
         assert_eq!((loss.count, loss.cause, loss.has_failed), (1, None, false));
+    }
+
+    #[test]
+    fn a_sample_is_for_destinations_and_observers_get_all() {
+        struct Times(Rc<RefCell<Vec<u64>>>);
+        impl Sink<HttpKind> for Times {
+            fn write(&mut self, batch: &HttpBatch) -> Result<(), SinkError> {
+                let times = batch.views().map(|view| HttpKind::time_ns(&view));
+                self.0.borrow_mut().extend(times);
+                Ok(())
+            }
+            fn flush(&mut self) -> Result<(), SinkError> {
+                Ok(())
+            }
+            fn finish(&mut self) -> Result<(), SinkError> {
+                Ok(())
+            }
+        }
+        let [written, observed, store]: [Rc<RefCell<Vec<u64>>>; 3] = Default::default();
+        let mut outputs = Outputs::<HttpKind>::default();
+        outputs.add("-", Box::new(Times(Rc::clone(&written))));
+        outputs.add_observer(Box::new(Times(Rc::clone(&observed))));
+        outputs.sample(NonZeroU32::new(8).unwrap());
+        outputs.add("store", Box::new(Times(Rc::clone(&store))));
+        for batch_of in [1..=3000, 3001..=8000] {
+            let mut batch = HttpBatch::default();
+            for time in batch_of {
+                let row = HttpRow {
+                    request_ts_ns: Some(time),
+                    ..HttpRow::default()
+                };
+                batch.push(row, &Text::default());
+            }
+            outputs.write(&batch).unwrap();
+        }
+        let written = written.borrow();
+        // 1,000 with a standard deviation of 30.
+        assert!((880..=1120).contains(&written.len()), "{}", written.len());
+        let counts = outputs.sampled().unwrap();
+        assert_eq!((counts.of.get(), counts.taken), (8, written.len() as u64));
+        assert!(written.is_sorted_by(|a, b| a < b), "none twice");
+        let all: Vec<u64> = (1..=8000).collect();
+        assert_eq!(*observed.borrow(), all);
+        assert_eq!(*store.borrow(), all, "it was added later");
     }
 
     #[test]

@@ -7,7 +7,7 @@ use thiserror::Error;
 use crate::batch::Limit;
 use crate::distribute::DispatchState;
 use crate::exchange::Mailbox;
-use crate::outputs::{Loss, NoOutput, Outputs};
+use crate::outputs::{Loss, NoOutput, Outputs, SampleCounts};
 use crate::seams::{
     Drops, Fault, InputCounts, Progress, Source, SourceError, SourceEvent, Stage, TableFill,
 };
@@ -56,6 +56,8 @@ pub struct RunReport {
     pub unsorted: u64,
     /// What each destination has lost, when last asked: with every flush, and at the end.
     pub losses: Vec<Loss>,
+    /// What was sampled of the records, if that was asked for; known at the end.
+    pub sample: Option<SampleCounts>,
     /// All records from before this were handed to the outputs.
     pub complete_to: Timestamp,
 }
@@ -161,6 +163,7 @@ impl<'s, T: Stage> Run<'s, T> {
             ended => self.complete().map_err(RunError::from).and(ended),
         };
         self.report.losses = self.outputs.losses();
+        self.report.sample = self.outputs.sampled();
         (self.report, outcome)
     }
 

@@ -176,6 +176,7 @@ where
         total.faults.extend(state.take_faults());
         merge(&mut total, report.each.iter(), &state);
         total.losses = outputs.losses();
+        total.sample = outputs.sampled();
         report.total = total;
         (report, result)
     })

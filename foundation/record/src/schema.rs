@@ -145,6 +145,12 @@ pub trait RecordKind: Sized + 'static {
     /// Both ends of the connection that a record is about, as they stand in it: records of one
     /// connection are kept together by the symmetric hash of these.
     fn endpoints(view: &Self::View<'_>) -> [Endpoint; 2];
+    /// What distinguishes the subject of a record (a transaction, a flow) from others between the same
+    /// endpoints: the same number in all records of one subject, and in every run.
+    #[inline]
+    fn subject(view: &Self::View<'_>) -> u64 {
+        Self::time_ns(view)
+    }
 }
 
 /// Many records of one kind.

@@ -9,7 +9,9 @@ use linkweir_sink::Format;
 
 use crate::common_args::{ViewArgs, applications};
 use crate::packets::PacketArgs;
-use crate::passive::args::{FeederArgs, InputArgs, OutputArgs, PageArgs, WorkerArgs, after_help};
+use crate::passive::args::{
+    FeederArgs, InputArgs, OutputArgs, PageArgs, SampleArgs, WorkerArgs, after_help,
+};
 use crate::units;
 
 const EXAMPLES: &str = after_help!(
@@ -48,6 +50,9 @@ pub(crate) struct FlowsArgs {
 
     #[command(flatten)]
     pub(crate) output: OutputArgs,
+
+    #[command(flatten)]
+    pub(crate) sample: SampleArgs,
 
     #[command(flatten)]
     pub(crate) page: PageArgs,

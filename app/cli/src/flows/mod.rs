@@ -140,6 +140,11 @@ impl Passive for FlowsArgs {
                 "--format tstat writes a tree: name its directory with -w DIR".to_owned()
             )));
         }
+        if self.sample.sample.is_some() && store.format == Some(FlowFormat::Tstat) {
+            return Err(anyhow!(Wrong(
+                "--sample: the histograms of --format tstat count every flow; sample another format".to_owned()
+            )));
+        }
         let mut outputs = Outputs::default();
         let format = store.format;
         for destination in destinations {
@@ -150,6 +155,10 @@ impl Passive for FlowsArgs {
                 format => open_sink(&to, format.and_then(FlowFormat::lines), options.clone()),
             };
             outputs.open(*destination, open).map_err(refused)?;
+        }
+        // Histograms and archive get everything.
+        if let Some(of) = self.sample.sample {
+            outputs.sample(of);
         }
         if let Some(directory) = &store.histograms {
             let sink = open_histograms(directory, tree).map_err(refused)?;

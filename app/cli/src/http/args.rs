@@ -9,7 +9,9 @@ use linkweir_sink::Format;
 
 use crate::common_args::{ViewArgs, formats};
 use crate::packets::PacketArgs;
-use crate::passive::args::{FeederArgs, InputArgs, OutputArgs, PageArgs, WorkerArgs, after_help};
+use crate::passive::args::{
+    FeederArgs, InputArgs, OutputArgs, PageArgs, SampleArgs, WorkerArgs, after_help,
+};
 use crate::units;
 
 const AFTER_HELP: &str = after_help!(
@@ -67,6 +69,9 @@ pub(crate) struct HttpArgs {
 
     #[command(flatten)]
     pub(crate) output: OutputArgs,
+
+    #[command(flatten)]
+    pub(crate) sample: SampleArgs,
 
     #[command(flatten)]
     pub(crate) page: PageArgs,

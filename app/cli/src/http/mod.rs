@@ -91,7 +91,11 @@ impl Passive for HttpArgs {
         destinations: &[&str],
         options: OutputOptions,
     ) -> anyhow::Result<Outputs<HttpKind>> {
-        outputs::open(destinations, self.format, &options)
+        let mut outputs = outputs::open(destinations, self.format, &options)?;
+        if let Some(of) = self.sample.sample {
+            outputs.sample(of);
+        }
+        Ok(outputs)
     }
 
     fn stage(&self, config: &HttpConfig, share: Share) -> HttpStage {

@@ -1,6 +1,7 @@
 //! Flags that several passive commands have.
 
 use std::io::Read as _;
+use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -107,6 +108,18 @@ pub(crate) struct WorkerArgs {
     /// Number of worker threads; `auto` is one per core. Records and totals do not depend on it.
     #[arg(long, value_name = "N", default_value = "1", value_parser = units::workers)]
     pub(crate) workers: usize,
+}
+
+/// Which records are written.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Output")]
+pub(crate) struct SampleArgs {
+    /// Write one record of N, chosen by a hash of its transaction or flow: a record is written whole or not at
+    /// all, and by every run the same, with any number of workers. Packets, totals, the live view, reports and
+    /// stores still count everything; n records of the sample stand for n*N, with a standard error of
+    /// sqrt(n*N*(N-1)).
+    #[arg(long, value_name = "1/N", value_parser = units::one_of)]
+    pub(crate) sample: Option<NonZeroU32>,
 }
 
 /// What a passive command writes.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use linkweir_engine::{Fault, FaultKind, RunReport};
+use linkweir_engine::{Fault, FaultKind, RunReport, SampleCounts};
 use linkweir_record::human::{counted, percent, scaled, span, thousands};
 use linkweir_wire::{DecodeFaults, FragmentStats, Timestamp};
 use serde_json::{Map, Value, json};
@@ -120,6 +120,10 @@ impl<N: Counters> Totals<'_, N> {
         }
         json.extend(interfaces_json(report));
         json.insert("fragments".to_owned(), fragments_json(self.fragments));
+        if let Some(sample) = report.sample {
+            json.insert("sampled".to_owned(), sample.of.get().into());
+            json.insert("sampled_records".to_owned(), sample.taken.into());
+        }
         if let Some(packets) = self.packets {
             json.insert("pcap_out".to_owned(), packets.to_json());
         }
@@ -139,6 +143,7 @@ impl<N: Counters> Totals<'_, N> {
         add_undecoded(self.faults, report.packets, &mut rows);
         rows.extend(fragments(self.fragments));
         N::add_rows(self, &mut rows);
+        rows.extend(report.sample.map(|sample| sampled(sample, report.records)));
         rows.extend(self.packets.map(PacketTotals::row));
         rows.extend(self.shares());
         screen::rows(&rows)
@@ -363,6 +368,16 @@ pub(crate) fn lost(
     let causes = causes.filter(|(_, count)| *count > 0);
     let causes = causes.map(|(cause, count)| (cause.to_owned(), count));
     causes.chain(outputs::lost(&report.losses)).collect()
+}
+
+/// How many of the records the sample has.
+fn sampled(sample: SampleCounts, records: u64) -> Row {
+    let [of, taken] = [u64::from(sample.of.get()), sample.taken].map(thousands);
+    let text = format!(
+        "1 in {of}: {taken} of {} written",
+        counted(records, "record")
+    );
+    ("sample", text)
 }
 
 /// The keys of `--summary` that do not depend on the command; `drops` are losses by cause, without those

@@ -38,6 +38,7 @@ mod merge;
 mod model;
 mod packets;
 mod privileges;
+mod sample;
 mod settings;
 mod signals;
 mod snapshots;

@@ -199,6 +199,12 @@ impl RecordKind for FlowKind {
         view.row.first_ns
     }
 
+    /// Partial records have times of their own.
+    #[inline]
+    fn subject(view: &Flow<'_>) -> u64 {
+        view.row.flow_id
+    }
+
     #[inline]
     fn endpoints(view: &Flow<'_>) -> [Endpoint; 2] {
         [
