@@ -48,7 +48,7 @@ usage: cargo xtask TASK
                               our records against tshark's, on a directory of captures
   oracle flows [--file PART] [--verbose] [--captures DIR] [--binary FILE]
                               flow records against tcptrace's and tshark's conversations
-  papers [--capture FILE] [--uris FILE] [--packets N] [--runs R] [--dir DIR] [--keep]
+  papers [--capture FILE] [--uris FILE] [--packets N] [--runs R] [--plot DIR] [--dir DIR] [--keep]
                               figures and tables of the paper computed again, beside tshark: rows
                               for docs/papers.md
 ";

@@ -30,6 +30,31 @@ impl Curve {
         self.sorted.get(rank.saturating_sub(1)).copied()
     }
 
+    /// The complementary distribution function at so many places at most, dense where it is small: figures and the share
+    /// of all that is larger, above 0.
+    #[expect(
+        clippy::cast_sign_loss,
+        clippy::cast_possible_truncation,
+        reason = "a share of a length"
+    )]
+    pub(super) fn ccdf(&self, places: u32) -> Vec<(f64, f64)> {
+        let len = self.sorted.len() as f64;
+        let mut points: Vec<(f64, f64)> = Vec::new();
+        for place in 0..=places {
+            let share = len.powf(-f64::from(place) / f64::from(places.max(1)));
+            let rank = (len * (1.0 - share)) as usize;
+            let Some(figure) = self.sorted.get(rank) else {
+                continue;
+            };
+            let above = self.above(*figure) as f64 / len;
+            let point = (*figure as f64, above);
+            if above > 0.0 && points.last() != Some(&point) {
+                points.push(point);
+            }
+        }
+        points
+    }
+
     pub(super) fn max(&self) -> Option<u64> {
         self.sorted.last().copied()
     }
@@ -85,6 +110,17 @@ mod tests {
         assert_eq!(of.quantile(0.0), Some(10));
         assert_eq!((of.above(30), of.above(9), of.above(50)), (2, 5, 0));
         assert_eq!(curve(&[]).quantile(0.5), None);
+    }
+
+    #[test]
+    fn a_ccdf_falls_and_ends_above_zero() {
+        let points = curve(&[1, 1, 2, 3]).ccdf(100);
+        assert_eq!(points, [(1.0, 0.5), (2.0, 0.25)]);
+        let many: Curve = (0..100_000).collect();
+        let points = many.ccdf(200);
+        assert!(points.len() <= 201 && points.is_sorted_by(|a, b| a.0 < b.0 && a.1 > b.1));
+        assert!(points.last().unwrap().1 < 1e-4);
+        assert_eq!(curve(&[]).ccdf(10), []);
     }
 
     #[test]

@@ -15,27 +15,34 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 mod curve;
+mod figures;
 mod rows;
 mod sample;
+
+/// The modes of `benches/record_http.sh` whose traffic is compared: an easy network first, then the troubles that the
+/// paper's traces had.
+const TRAFFIC: [&str; 4] = ["mix", "pipelined", "lossy", "troubled"];
 
 /// What is asked for.
 #[derive(Debug)]
 struct Plan {
     capture: Option<PathBuf>,
     uris: Option<PathBuf>,
+    plot: Option<PathBuf>,
     packets: u64,
     rounds: usize,
     dir: PathBuf,
     keep: bool,
 }
 
-/// `papers [--capture FILE] [--uris FILE] [--packets N] [--runs R] [--dir DIR] [--keep]`
+/// `papers [--capture FILE] [--uris FILE] [--packets N] [--runs R] [--plot DIR] [--dir DIR] [--keep]`
 pub(crate) fn run(args: &[String]) -> Outcome {
     let mut options = Options::new(args);
     let dir: Option<PathBuf> = options.value("--dir")?;
     let plan = Plan {
         capture: options.value("--capture")?,
         uris: options.value("--uris")?,
+        plot: options.value("--plot")?,
         packets: options.value("--packets")?.unwrap_or(500_000),
         rounds: options.value::<usize>("--runs")?.unwrap_or(5).max(1),
         keep: options.flag("--keep") || dir.is_some(),
@@ -48,18 +55,41 @@ pub(crate) fn run(args: &[String]) -> Outcome {
         shell::find("tshark").context("the paper's reference, tshark, is not installed")?;
     let linkweir = shell::release_binary()?;
     in_directory(&plan.dir, plan.keep, |dir| {
-        let traffic = recorded(&plan, plan.capture.as_deref(), "mix")?;
-        let uris = recorded(&plan, plan.uris.as_deref(), "uris")?;
+        let lab = linkweir.with_file_name("linkweir-lab");
         let runs = Runs::new(linkweir, tshark, dir.to_path_buf());
-        let traffic = runs.all(&traffic, plan.rounds)?;
-        let uris = runs.all(&uris, 1)?;
-        print(&runs, &traffic, &uris, plan.rounds)?;
+        let modes = if plan.capture.is_some() {
+            &TRAFFIC[..1]
+        } else {
+            &TRAFFIC
+        };
+        let mut all = Vec::new();
+        for mode in modes {
+            let capture = recorded(&plan, &lab, plan.capture.as_deref(), mode)?;
+            let rounds = if all.is_empty() { plan.rounds } else { 1 };
+            let name = if plan.capture.is_some() {
+                "capture"
+            } else {
+                mode
+            };
+            all.push((name, runs.all(&capture, rounds)?));
+        }
+        let uris = recorded(&plan, &lab, plan.uris.as_deref(), "uris")?;
+        all.push(("uris", runs.all(&uris, 1)?));
+        print(&runs, &all, plan.rounds)?;
+        if let Some(directory) = &plan.plot {
+            std::fs::create_dir_all(directory)?;
+            for (name, results) in &all {
+                for (figure, svg) in figures::all(name, results) {
+                    std::fs::write(directory.join(format!("fig{figure}-{name}.svg")), svg)?;
+                }
+            }
+        }
         Ok(true)
     })
 }
 
 /// The capture that was given, or one recorded in this mode.
-fn recorded(plan: &Plan, given: Option<&Path>, mode: &str) -> Result<PathBuf> {
+fn recorded(plan: &Plan, lab: &Path, given: Option<&Path>, mode: &str) -> Result<PathBuf> {
     if let Some(path) = given {
         return Ok(path.to_path_buf());
     }
@@ -68,6 +98,7 @@ fn recorded(plan: &Plan, given: Option<&Path>, mode: &str) -> Result<PathBuf> {
         let mut script = Command::new(root().join("benches/record_http.sh"));
         // Rows go to standard output, and nothing else.
         script.stdout(std::io::stderr());
+        script.env("LINKWEIR_LAB", lab);
         if !passes(script.arg(&path).arg(plan.packets.to_string()).arg(mode))? {
             bail!("benches/record_http.sh failed");
         }
@@ -75,8 +106,8 @@ fn recorded(plan: &Plan, given: Option<&Path>, mode: &str) -> Result<PathBuf> {
     Ok(path)
 }
 
-fn print(runs: &Runs, traffic: &Results, uris: &Results, rounds: usize) -> Result<()> {
-    for (name, results) in [("traffic", traffic), ("long URIs", uris)] {
+fn print(runs: &Runs, all: &[(&str, Results)], rounds: usize) -> Result<()> {
+    for (name, results) in all {
         println!(
             "{name}: {} packets, {} bytes on the wire ({:.0} a packet), {} requests, {} responses",
             grouped(results.ours.packets),
@@ -92,10 +123,12 @@ fn print(runs: &Runs, traffic: &Results, uris: &Results, rounds: usize) -> Resul
         version(&runs.linkweir)?,
         version(&runs.tshark)?,
     );
-    println!("| claim | paper | ours | command | remark |\n| --- | --- | --- | --- | --- |");
-    for row in rows::all(traffic, uris) {
+    println!(
+        "| claim | capture | paper | ours | command | remark |\n| --- | --- | --- | --- | --- | --- |"
+    );
+    for (name, row) in rows::all(all) {
         println!(
-            "| {} | {} | {} | `cargo xtask papers` | {} |",
+            "| {} | `{name}` | {} | {} | `cargo xtask papers` | {} |",
             row.claim, row.paper, row.ours, row.remark
         );
     }

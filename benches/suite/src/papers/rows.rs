@@ -6,6 +6,7 @@ use super::sample::Sample;
 use crate::bench::harness::median;
 use crate::shell::grouped;
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 /// The longest URL of the paper's tool, characters: what fits into one segment (sec. 3.1.1).
 const ONE_SEGMENT: u64 = 1455;
@@ -19,20 +20,35 @@ pub(super) struct Row {
     pub(super) remark: String,
 }
 
-/// The rows in the order of the paper.
-pub(super) fn all(traffic: &Results, uris: &Results) -> Vec<Row> {
-    vec![
-        interim(traffic),
-        longest_url(uris),
-        cut_urls(uris),
-        url_lengths(traffic),
-        first_packet(traffic),
-        last_packet(traffic),
-        codes(traffic),
-        methods(traffic),
-        speed(traffic),
-        over_tshark(traffic),
-    ]
+/// Makes a row of what was said of a capture.
+type Figure = fn(&Results) -> Row;
+
+/// The rows in the order of the paper, with the capture that each is of.
+pub(super) fn all<'a>(results: &'a [(&'a str, Results)]) -> Vec<(&'a str, Row)> {
+    // Which captures a row is of: the first has the speeds, the last the long URLs.
+    let traffic = results.len().saturating_sub(1);
+    let first = 0..traffic.min(1);
+    let long = traffic..results.len();
+    let rows: [(Figure, Range<usize>); 11] = [
+        (interim, first.clone()),
+        (longest_url, long.clone()),
+        (cut_urls, long),
+        (url_lengths, 0..traffic),
+        (without_query, 0..traffic),
+        (first_packet, 0..traffic),
+        (last_packet, 0..traffic),
+        (codes, 0..traffic),
+        (methods, 0..traffic),
+        (speed, first.clone()),
+        (over_tshark, first),
+    ];
+    let of = |(row, captures): (Figure, Range<usize>)| {
+        let captures = results.get(captures).unwrap_or_default();
+        captures
+            .iter()
+            .map(move |(name, results)| (*name, row(results)))
+    };
+    rows.into_iter().flat_map(of).collect()
 }
 
 fn interim(results: &Results) -> Row {
@@ -110,6 +126,24 @@ fn url_lengths(results: &Results) -> Row {
             grouped(lost),
             grouped(theirs.len() as u64)
         ),
+    }
+}
+
+fn without_query(results: &Results) -> Row {
+    let lengths = results.ours.path_lengths();
+    let at = |q| lengths.quantile(q).map_or_else(|| "-".to_owned(), grouped);
+    Row {
+        claim: "Fig. 4, URLs without their query",
+        paper: "none is beyond 1,455 characters",
+        ours: format!(
+            "p50 {}, p99 {}, longest {}; {} of {} beyond 1,455 characters",
+            at(0.5),
+            at(0.99),
+            at(1.0),
+            grouped(lengths.above(ONE_SEGMENT) as u64),
+            grouped(lengths.len() as u64)
+        ),
+        remark: "of our records: text before the first `?`".to_owned(),
     }
 }
 

@@ -64,6 +64,16 @@ impl Sample {
         lengths.collect()
     }
 
+    /// The same without the queries.
+    pub(super) fn path_lengths(&self) -> Curve {
+        let path = |uri: &str| uri.find('?').unwrap_or(uri.len()) as u64;
+        let lengths = self
+            .uris
+            .iter()
+            .flat_map(|(uri, count)| (0..*count).map(move |_| path(uri)));
+        lengths.collect()
+    }
+
     /// From the summary and the records (`jsonl`) of `linkweir http`.
     ///
     /// # Errors
