@@ -101,8 +101,17 @@ impl<'a> Gateway<'a> {
 
     /// Ends it and removes its rules; that it lost something is an error.
     pub(super) fn finish(self) -> Result<()> {
+        self.end(&[0])
+    }
+
+    /// The same where the row says what was lost (exit code 1): more came than a queue holds.
+    pub(super) fn finish_overloaded(self) -> Result<()> {
+        self.end(&[0, 1])
+    }
+
+    fn end(self, may_be: &[i32]) -> Result<()> {
         let output = self.running.finish()?;
-        if !output.status.success() {
+        if !output.status.code().is_some_and(|code| may_be.contains(&code)) {
             let said = fs::read_to_string(self.site.path("gateway.log")).unwrap_or_default();
             bail!("linkweir gateway run: {}: {}", output.status, said.trim());
         }
@@ -158,6 +167,14 @@ impl<'a> Between<'a> {
         gateway
             .chain(self.programs.iter().map(Running::id))
             .collect()
+    }
+
+    /// Takes it away; a gateway may have lost something, as the row says.
+    pub(super) fn finish_overloaded(mut self) -> Result<()> {
+        match self.gateway.take() {
+            Some(gateway) => gateway.finish_overloaded(),
+            None => self.finish(),
+        }
     }
 
     /// Takes it away.

@@ -57,7 +57,7 @@ struct Run {
     processes: f64,
     /// Of all cores.
     machine: f64,
-    /// Packets that the kernel dropped because a queue or its socket was full.
+    /// Packets that passed unseen because a queue or its socket was full.
     dropped: u64,
     /// Of all queued packets, those of the queue with the most.
     largest: f64,
@@ -119,7 +119,7 @@ pub(super) fn run(measured: &Rounds<'_>, site: &Site) -> Result<Target> {
     let all = rounds("many downloads", rows, measured.plan.runs, |_, row, _| {
         let between = Between::start(measured, site, row)?;
         let run = through(measured, site, PAPER, &between.ids())?;
-        between.finish()?;
+        between.finish_overloaded()?;
         Ok(Some(run))
     })?;
     print_table(
@@ -163,7 +163,7 @@ pub(super) fn queues(measured: &Rounds<'_>, site: &Site) -> Result<()> {
         let policy = Policy::of(named("inspect")?, row.how.0, None)?;
         let gateway = Gateway::start(measured, site, &policy)?;
         let run = through(measured, site, SPREAD, &[gateway.id()])?;
-        gateway.finish()?;
+        gateway.finish_overloaded()?;
         Ok(Some(run))
     })?;
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
@@ -196,13 +196,13 @@ fn print_table<H: 'static>(title: &str, first: &str, all: &[Series<H, Run>]) {
         ("median, ms", |(own, _)| digits(own.median(|run| run.came.p50_ms), 0)),
         ("99 %, ms", |(own, _)| digits(own.median(|run| run.came.p99_ms), 0)),
         ("largest queue", |(own, _)| percent(own.median(|run| run.largest))),
-        ("dropped", |(own, _)| grouped(own.sum(|run| run.dropped))),
+        ("unseen", |(own, _)| grouped(own.sum(|run| run.dropped))),
     ];
     let first = find(all, first);
     print(title, &columns, all.iter().map(|own| (own, first)));
     println!(
         "of the first: by rounds; its CPU: of one core; median, 99 %: time of a whole download; largest queue: its part of all \
-         queued packets; dropped: by the kernel, all runs"
+         queued packets; unseen: packets that passed because a queue was full, all runs"
     );
 }
 
