@@ -51,6 +51,16 @@ pub enum ModelFileError {
         /// What is wrong with it.
         fault: SourceError,
     },
+    /// A source has more states than a file may hold.
+    #[error(
+        "sources[{source_number}]: {states} states are more than the {MAX_FILE_STATES} of a source in a file"
+    )]
+    States {
+        /// Which, from 0 on.
+        source_number: usize,
+        /// How many it has.
+        states: usize,
+    },
     /// The sources together are too many.
     #[error("sources: {0}")]
     Sources(SuperpositionError),
@@ -113,11 +123,13 @@ impl Model {
         let mut sources = Vec::with_capacity(file.sources.len());
         for (source_number, source) in file.sources.into_iter().enumerate() {
             let states = source.rates.len();
-            let made = if states > MAX_FILE_STATES {
-                Err(SourceError::States(states))
-            } else {
-                Source::new(source.rates, &source.rows)
-            };
+            if states > MAX_FILE_STATES {
+                return Err(ModelFileError::States {
+                    source_number,
+                    states,
+                });
+            }
+            let made = Source::new(source.rates, &source.rows);
             sources.push(made.map_err(|fault| ModelFileError::Source {
                 source_number,
                 fault,
@@ -293,9 +305,9 @@ mod tests {
         let wide = format!(r#"{{"rates":[{}],"P":[]}}"#, vec!["1"; 257].join(","));
         assert!(matches!(
             Model::from_json(&of(&wide)),
-            Err(ModelFileError::Source {
+            Err(ModelFileError::States {
                 source_number: 0,
-                fault: SourceError::States(257)
+                states: 257
             })
         ));
         let long = " ".repeat(MAX_BYTES + 1);
