@@ -105,6 +105,29 @@ class FlowTest(Test):
             # A cell of a name may be quoted.
             check(what == "names" or lines[0].count(",") == lines[1].count(","), f"{what}: {lines[:2]}")
 
+    def archive(self):
+        live = self.page.url
+
+        def is_drawn():
+            return self.page.eval_on_selector(
+                ".archive img", "(img) => img.complete && img.naturalWidth > 0"
+            )
+
+        self.page.click("#archive")
+        self.page.wait_for_selector(".archive img")
+        until("the picture of the archive", 20, is_drawn)
+        for link, word in (("ccdf", "distribution=ccdf"), ("tcp_rtt_avg", "series=tcp_rtt_avg"), ("all", "span=all")):
+            self.page.click(f".archive a:text-is('{link}')")
+            self.page.wait_for_url(f"**/archive?*{word}*")
+            check("ccdf" in self.page.url, f"a word of the address is lost: {self.page.url}")
+            until(f"the picture of {word}", 20, is_drawn)
+            shown = self.page.eval_on_selector_all(
+                ".archive a[aria-current]", "(all) => all.map((link) => link.textContent)"
+            )
+            check(link in shown, f"{link} is not marked: {shown}")
+        self.page.goto(live)
+        until("the live page again", 20, self.shown)
+
 
 console.Test = FlowTest
 console.CHECKS = (
@@ -118,6 +141,7 @@ console.CHECKS = (
     "distributions",
     "themes",
     "downloads",
+    "archive",
     "fits",
     "no_errors",
 )

@@ -41,14 +41,14 @@ once() {
     shift 2
     case $command in
     http) traffic=traffic.py rate=200 output='-w /dev/null' test=console.py rule='p95 of host api.shop.example > 300 ms for 3 intervals' ;;
-    flows) traffic=flow_traffic.py rate=80 output=--no-output test=flows.py rule='p95 of rtt of name api.shop.example > 300 ms for 3 intervals' ;;
+    flows) traffic=flow_traffic.py rate=80 output="--no-output --archive $scratch/link.lwa --step 10s" test=flows.py rule='p95 of rtt of name api.shop.example > 300 ms for 3 intervals' ;;
     esac
     # The address is read from the log: one of the server before would be taken for this one's.
     rm -f "$scratch/pipe" "$scratch/log"
     mkfifo "$scratch/pipe"
     "$python" "$here/$traffic" --rate "$rate" --past 450 --seconds 900 >"$scratch/pipe" 2>/dev/null &
     feeder=$!
-    # shellcheck disable=SC2086 # a flag and its value
+    # shellcheck disable=SC2086 # flags and their values
     "$binary" "$command" -r - --console 127.0.0.1:0 $output -q --alert "$rule" \
         <"$scratch/pipe" 2>"$scratch/log" &
     server=$!

@@ -5,7 +5,6 @@
 //! command line are left out of it: the command line wins.
 
 use std::ffi::OsString;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use clap::error::{ContextKind, ContextValue};
@@ -15,6 +14,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue, ValueDeserializer};
 
 use crate::command::Cli;
+use crate::files;
 
 /// Why there is nothing to run.
 #[derive(Debug)]
@@ -118,11 +118,7 @@ fn config_path(words: &[OsString]) -> Option<PathBuf> {
 /// The words that a configuration file stands for.
 fn read(path: &Path, stage: &clap::Command, given: &[OsString]) -> Result<Vec<Given>, String> {
     let name = path.display();
-    let mut text = String::new();
-    let file = std::fs::File::open(path).map_err(|error| format!("{name}: {error}"))?;
-    file.take(MAX_BYTES)
-        .read_to_string(&mut text)
-        .map_err(|error| format!("{name}: {error}"))?;
+    let text = files::read_text(path, MAX_BYTES).map_err(|error| format!("{name}: {error}"))?;
     let table = DeTable::parse(&text).map_err(|mut error| {
         error.set_input(Some(&text));
         format!("{name}: {error}")

@@ -1,5 +1,7 @@
 //! Files that a command writes once, beside its records; standard output may be one of them.
 
+use std::fs::File;
+use std::io::{self, Read as _};
 use std::path::Path;
 
 use anyhow::{Context as _, anyhow};
@@ -50,6 +52,23 @@ pub fn document_at(path: &Path, existing: Existing) -> anyhow::Result<Document> 
     let name =
         name.ok_or_else(|| anyhow!(Wrong(format!("{path:?}: the name is not valid UTF-8"))))?;
     document(name, existing)
+}
+
+/// Reads a text file of at most `most` bytes (a device says nothing of its length); `-` is standard input.
+///
+/// # Errors
+/// It cannot be read, is not UTF-8, or is larger. The error does not name the file.
+pub fn read_text(path: &Path, most: u64) -> io::Result<String> {
+    let mut bytes = Vec::new();
+    if path == Path::new("-") {
+        io::stdin().lock().take(most + 1).read_to_end(&mut bytes)?;
+    } else {
+        File::open(path)?.take(most + 1).read_to_end(&mut bytes)?;
+    }
+    if bytes.len() as u64 > most {
+        return Err(io::Error::other(format!("larger than {} MiB", most >> 20)));
+    }
+    String::from_utf8(bytes).map_err(|_| io::Error::other("no text (UTF-8)"))
 }
 
 /// Writes a text to standard output; that nobody reads it any more is no failure.

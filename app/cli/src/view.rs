@@ -2,12 +2,15 @@
 
 use std::ffi::OsStr;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::mpsc::Sender;
 use std::time::Duration;
 
 use anyhow::anyhow;
 use linkweir_console::top::{self, Top, TopOptions};
-use linkweir_console::{Console, ConsoleError, ConsoleOptions, Order, Webhook, WebhookOptions};
+use linkweir_console::{
+    Console, ConsoleError, ConsoleOptions, Order, Pages, Webhook, WebhookOptions,
+};
 use linkweir_engine::{Loss, RunReport, Sink};
 use linkweir_live::alert::{AlertEvent, MAX_RULES, Rule};
 use linkweir_live::api::{FlowFigures, GatewayFigures, LoadFigures, Tick};
@@ -43,6 +46,8 @@ pub(crate) struct Subject<'a> {
     pub(crate) writes: bool,
     /// Who takes orders from the page, where it may give any.
     pub(crate) orders: Option<Sender<Order>>,
+    /// The pages of the archive that the run writes.
+    pub(crate) pages: Option<Arc<dyn Pages>>,
 }
 
 impl<'a> Subject<'a> {
@@ -60,6 +65,7 @@ impl<'a> Subject<'a> {
             is_live,
             writes: all.any(|to| to != "-"),
             orders: None,
+            pages: None,
         }
     }
 
@@ -70,6 +76,7 @@ impl<'a> Subject<'a> {
             is_live: true,
             writes: true,
             orders: None,
+            pages: None,
         }
     }
 }
@@ -145,7 +152,7 @@ impl<K: Viewed> View<K> {
             #[cfg(feature = "kafka")]
             publisher: None,
         };
-        shown.serve(args, subject.orders.clone())?;
+        shown.serve(args, subject)?;
         shown.post(args)?;
         // Last: from now on messages would stand in its way.
         shown.draw(args, subject, signals)?;
@@ -266,6 +273,7 @@ impl<K: Viewed + linkweir_live::sketch::Mergeable> View<K> {
             is_live: true,
             writes: false,
             orders: None,
+            pages: None,
         };
         let options = LiveOptions {
             // Those of many probes are more than those of one.
@@ -352,6 +360,7 @@ fn options<K: Viewed>(args: &ViewArgs, subject: &Subject<'_>) -> anyhow::Result<
         interval: args.interval.unwrap_or(Duration::from_secs(1)),
         source: subject.source.to_owned(),
         alerts: rules::<K>(&args.alert)?,
+        has_archive: subject.pages.is_some(),
         ..LiveOptions::default()
     })
 }
@@ -369,7 +378,7 @@ fn rules<K: Viewed>(texts: &[String]) -> anyhow::Result<Vec<Rule>> {
 }
 
 impl<K: Viewed> Shown<K> {
-    fn serve(&mut self, args: &ViewArgs, orders: Option<Sender<Order>>) -> anyhow::Result<()> {
+    fn serve(&mut self, args: &ViewArgs, subject: &Subject<'_>) -> anyhow::Result<()> {
         let Some(listen) = &args.console else {
             return Ok(());
         };
@@ -377,7 +386,8 @@ impl<K: Viewed> Shown<K> {
             listen: listen.clone(),
             token: args.console_token.clone(),
             names: args.console_host.clone(),
-            orders,
+            orders: subject.orders.clone(),
+            pages: subject.pages.clone(),
         };
         let console = Console::start(&options, self.live.clone()).map_err(|error| match error {
             // Its text has the cause in it.

@@ -7,5 +7,5 @@ mod server;
 pub mod top;
 mod webhook;
 
-pub use server::{Console, ConsoleError, ConsoleOptions, Order};
+pub use server::{Console, ConsoleError, ConsoleOptions, Order, Page, Pages};
 pub use webhook::{Webhook, WebhookError, WebhookOptions};

@@ -24,6 +24,8 @@ pub struct LiveOptions {
     /// Keys that each table of a part keeps (four times as many for the whole run): every key with
     /// more than one in `max_keys` of the requests is among them.
     pub max_keys: usize,
+    /// Whether the console of the run also has pages of its archive.
+    pub has_archive: bool,
 }
 
 impl Default for LiveOptions {
@@ -35,6 +37,7 @@ impl Default for LiveOptions {
             alerts: Vec::new(),
             is_aligned: false,
             max_keys: 256,
+            has_archive: false,
         }
     }
 }

@@ -401,6 +401,7 @@ impl<K: Kind> LiveOf<K> {
             started_ms: board.started_ms,
             finished: board.is_finished,
             merged: is_merged,
+            archive: self.0.options.has_archive,
         }
     }
 

@@ -202,6 +202,20 @@ pub(crate) enum Span {
     All,
 }
 
+impl Span {
+    /// Its length in nanoseconds; of everything the archive knows it.
+    pub(crate) const fn length_ns(self) -> Option<u64> {
+        const HOUR: u64 = 3600 * 1_000_000_000;
+        match self {
+            Self::Hour => Some(HOUR),
+            Self::Day => Some(24 * HOUR),
+            Self::Week => Some(7 * 24 * HOUR),
+            Self::Month => Some(30 * 24 * HOUR),
+            Self::All => None,
+        }
+    }
+}
+
 /// A direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Way {

@@ -9,7 +9,7 @@ use linkweir_tstat::archive::ArchiveFile;
 use super::args::{DumpArgs, Table};
 use super::select::{View, levels, matching, views};
 use super::spread;
-use super::{conclude, keeps, open, unreadable, wrong};
+use super::{conclude, in_order, keeps, open, unreadable, wrong};
 use crate::exit::Exit;
 use crate::files;
 use crate::units::Between;
@@ -36,6 +36,7 @@ impl From<io::Error> for Fault {
 }
 
 pub(super) fn run(args: &DumpArgs) -> anyhow::Result<Exit> {
+    in_order(args.from, args.to)?;
     keeps(&args.file, &args.output)?;
     let mut out = files::document_at(&args.output, args.files.existing(false))?;
     let mut reader = open(&args.file)?;

@@ -1,6 +1,7 @@
 //! `linkweir archive`: reads the archives that `linkweir flows --archive` writes.
 
 mod args;
+mod browse;
 mod dump;
 mod plot;
 mod select;
@@ -14,9 +15,11 @@ use linkweir_tstat::archive::{ArchiveFile, read_archive};
 
 pub(crate) use args::ArchiveArgs;
 use args::ArchiveCommand;
+pub(crate) use browse::Browser;
 
 use crate::exit::{Exit, Wrong};
 use crate::outputs::restrict_reader;
+use crate::units::Moment;
 
 /// Runs the command.
 pub(crate) fn run(args: &ArchiveArgs) -> anyhow::Result<Exit> {
@@ -39,6 +42,14 @@ fn open(path: &std::path::Path) -> anyhow::Result<Reader<ArchiveFile>> {
 /// Refuses an output that would replace the archive that is read.
 fn keeps(archive: &std::path::Path, output: &std::path::Path) -> anyhow::Result<()> {
     crate::conflicts::check(&[("-o", output)], &[("the archive", archive)]).map_err(wrong)
+}
+
+/// Refuses a time that ends before it begins.
+fn in_order(from: Option<Moment>, to: Option<Moment>) -> anyhow::Result<()> {
+    match from.zip(to) {
+        Some((from, to)) if from >= to => Err(wrong("--from must be before --to".to_owned())),
+        _ => Ok(()),
+    }
 }
 
 fn refused(error: SinkError) -> anyhow::Error {

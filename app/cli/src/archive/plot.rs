@@ -14,13 +14,12 @@ use linkweir_tstat::archive::ArchiveFile;
 use super::args::{PlotArgs, Scale, Span, Way};
 use super::select::{View, named, views};
 use super::spread::{self, Picture};
-use super::{conclude, keeps, open, unreadable, wrong};
+use super::{conclude, in_order, keeps, open, unreadable, wrong};
 use crate::exit::Exit;
 use crate::files;
 use crate::outputs::check_svg;
 use crate::units::Between;
 
-const HOUR: u64 = 3600 * 1_000_000_000;
 /// What is drawn of a row, in the order of [`Point::values`].
 const DISTRIBUTION: [&str; 3] = ["average", "95th percentile", "99th percentile"];
 const COUNTER: [&str; 2] = ["average", "largest step"];
@@ -32,6 +31,14 @@ pub(super) fn run(args: &PlotArgs) -> anyhow::Result<Exit> {
     check_svg(&args.output)?;
     keeps(&args.file, &args.output)?;
     let output = files::document_at(&args.output, args.files.existing(false))?;
+    let (svg, missed) = draw(args)?;
+    output.write_whole(svg.as_bytes())?;
+    Ok(conclude(&args.file, missed))
+}
+
+/// The picture, and how many rows were damaged.
+pub(super) fn draw(args: &PlotArgs) -> anyhow::Result<(String, u64)> {
+    in_order(args.from, args.to)?;
     let mut reader = open(&args.file)?;
     let (panels, shown, mut missed) = panels(&mut reader, args)?;
     let name = args.file.file_name().unwrap_or_default().to_string_lossy();
@@ -101,8 +108,7 @@ pub(super) fn run(args: &PlotArgs) -> anyhow::Result<Exit> {
         subtitle: format!("{name}, until {until}; times are UTC{directions}"),
         rows,
     };
-    output.write_whole(sheet.svg().as_bytes())?;
-    Ok(conclude(&args.file, missed))
+    Ok((sheet.svg(), missed))
 }
 
 /// What is shown of each row.
@@ -130,10 +136,11 @@ struct Panel {
 }
 
 impl Panel {
-    /// Whether there is anything to see.
+    /// Whether there is nothing to see; counters are zero where nothing was counted.
     fn is_empty(&self) -> bool {
-        let mut points = self.up.iter().chain(&self.down);
-        !points.any(|point| point.values.iter().any(Option::is_some))
+        let points = self.up.iter().chain(&self.down);
+        let mut values = points.flat_map(|point| point.values).flatten();
+        values.all(|value| value == 0.0)
     }
 
     /// The average as an area, the others as lines; the direction downwards as negative values.
@@ -397,12 +404,14 @@ const fn span_title(span: Span) -> &'static str {
 fn extent(reader: &Reader<ArchiveFile>, span: Span, end: u64) -> Result<(u64, usize), ReadFault> {
     let ladder = reader.ladder();
     let last = ladder.levels().len().saturating_sub(1);
-    let (length, level) = match span {
-        Span::Hour => (HOUR, 0),
-        Span::Day => (24 * HOUR, 1),
-        Span::Week => (7 * 24 * HOUR, 1),
-        Span::Month => (30 * 24 * HOUR, 2),
-        Span::All => {
+    let level = match span {
+        Span::Hour => 0,
+        Span::Day | Span::Week => 1,
+        Span::Month | Span::All => 2,
+    };
+    let (length, level) = match span.length_ns() {
+        Some(length) => (length, level),
+        None => {
             let span_ns = ladder.span_ns(last);
             let rows = reader.rows(last)?;
             let mut starts = rows.iter().map(|row| row.number.saturating_mul(span_ns));

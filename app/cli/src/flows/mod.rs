@@ -5,9 +5,11 @@ mod summary;
 
 use std::hash::{BuildHasher, RandomState};
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::anyhow;
+use linkweir_console::Pages;
 use linkweir_engine::{NamedFlowSplitter, Outputs};
 use linkweir_flows::{FlowsConfig, FlowsStage, FlowsStats, Subnets};
 use linkweir_record::FlowKind;
@@ -19,8 +21,9 @@ use linkweir_tstat::{TstatOptions, open_histograms, open_tstat};
 use linkweir_wire::{DecodeFaults, FragmentStats};
 
 use self::args::FlowFormat;
+use crate::archive::Browser;
 use crate::exit::Wrong;
-use crate::files::refused;
+use crate::files::{self, refused};
 use crate::packets::{self, Packets};
 use crate::passive::command::{Flags, Named, Page, Passive, Share, start_page, start_view};
 use crate::passive::watch::Viewer;
@@ -207,7 +210,9 @@ impl Passive for FlowsArgs {
         outputs: &mut Outputs<FlowKind>,
         signals: &Signals,
     ) -> anyhow::Result<Option<Box<dyn Viewer>>> {
-        start_view(&self.flags(), outputs, signals)
+        let archive = self.store.archive.clone();
+        let pages = archive.map(|path| Arc::new(Browser::new(path)) as Arc<dyn Pages>);
+        start_view(&self.flags(), outputs, signals, pages)
     }
 
     fn packets(&self, outputs: &mut Outputs<Self::Record>) -> anyhow::Result<Packets> {
@@ -219,10 +224,13 @@ impl Passive for FlowsArgs {
     }
 }
 
+/// Bytes of the largest file of networks.
+const MAX_SUBNETS: u64 = 16 << 20;
+
 fn read_subnets(path: &Path) -> anyhow::Result<Subnets> {
     let wrong =
         |message: String| anyhow!(Wrong(format!("--internal {}: {message}", path.display())));
-    let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
+    let text = files::read_text(path, MAX_SUBNETS).map_err(|error| wrong(error.to_string()))?;
     let subnets = Subnets::parse(&text).map_err(|error| wrong(error.to_string()))?;
     if subnets.is_empty() {
         return Err(wrong(

@@ -166,7 +166,7 @@ impl Passive for HttpArgs {
         outputs: &mut Outputs<HttpKind>,
         signals: &Signals,
     ) -> anyhow::Result<Option<Box<dyn Viewer>>> {
-        start_view(&self.flags(), outputs, signals)
+        start_view(&self.flags(), outputs, signals, None)
     }
 
     fn packets(&self, outputs: &mut Outputs<Self::Record>) -> anyhow::Result<Packets> {

@@ -1,11 +1,10 @@
 //! What sessions ask for and when they start, from the command line and the files it names.
 
-use std::io::Read as _;
 use std::net::IpAddr;
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::{Context as _, anyhow};
+use anyhow::anyhow;
 use linkweir_load::arrivals::{
     Even, Exact, Limits, Modulated, Plan as Arrival, Poisson, Replay, Schedule, Word, rate_factor,
 };
@@ -19,6 +18,7 @@ use linkweir_wire::nanos;
 use super::args::{LoadArgs, Preset};
 use super::target::Target;
 use crate::exit::{Wrong, warn};
+use crate::files;
 
 /// Bytes of the largest file of records to replay.
 const MAX_RECORDS: u64 = 2 << 30;
@@ -246,20 +246,6 @@ fn lines_of(path: &Path) -> anyhow::Result<Vec<String>> {
 }
 
 fn text_of(path: &Path, most: u64) -> anyhow::Result<String> {
-    let shown = || path.display().to_string();
-    let file = std::fs::File::open(path).with_context(shown)?;
-    let mut bytes = Vec::new();
-    // A device says nothing of its length.
-    file.take(most + 1)
-        .read_to_end(&mut bytes)
-        .with_context(shown)?;
-    if bytes.len() as u64 > most {
-        return Err(anyhow!(Wrong(format!(
-            "{}: larger than {} MiB",
-            path.display(),
-            most >> 20
-        ))));
-    }
-    String::from_utf8(bytes)
-        .map_err(|_| anyhow!(Wrong(format!("{}: no text (UTF-8)", path.display()))))
+    let text = files::read_text(path, most);
+    text.map_err(|error| anyhow!(Wrong(format!("{}: {error}", path.display()))))
 }

@@ -3,7 +3,6 @@
 mod json;
 pub(crate) mod sketch;
 
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow};
@@ -70,7 +69,7 @@ pub(crate) fn run(args: &MergeArgs) -> anyhow::Result<Exit> {
     let mut sum: Option<Sketch> = None;
     let (mut whole, mut packets_only) = (0_usize, 0_usize);
     for file in &files {
-        let text = read(file).with_context(|| file.display().to_string())?;
+        let text = files::read_text(file, MAX_BYTES).with_context(|| file.display().to_string())?;
         let sketch = from_json(&text)
             .map_err(|error| anyhow!(Wrong(format!("{}: {error}", file.display()))))?;
         match (&sketch.run, &sketch.http) {
@@ -165,16 +164,6 @@ const fn missing(sum: &Sketch) -> Option<&'static str> {
 
 /// Bytes of the largest sketch: a histogram with all of its buckets has less than two million.
 const MAX_BYTES: u64 = 64 << 20;
-
-fn read(file: &Path) -> std::io::Result<String> {
-    let mut text = String::new();
-    let mut file = std::fs::File::open(file)?.take(MAX_BYTES);
-    file.read_to_string(&mut text)?;
-    if file.limit() == 0 {
-        return Err(std::io::Error::other("is larger than any sketch"));
-    }
-    Ok(text)
-}
 
 /// The files that paths name, each once.
 fn files(paths: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {

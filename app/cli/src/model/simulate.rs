@@ -14,17 +14,9 @@ use crate::files;
 
 /// Reads a model file; `-` is standard input.
 pub(super) fn read_model(path: &Path) -> anyhow::Result<Model> {
-    use std::io::Read;
     let name = path.display().to_string();
-    let mut text = String::new();
-    let most = linkweir_model::file::MAX_BYTES as u64 + 1;
-    let read = if path == Path::new("-") {
-        std::io::stdin().take(most).read_to_string(&mut text)
-    } else {
-        let file = std::fs::File::open(path).with_context(|| name.clone())?;
-        file.take(most).read_to_string(&mut text)
-    };
-    read.with_context(|| name.clone())?;
+    let text = files::read_text(path, linkweir_model::file::MAX_BYTES as u64);
+    let text = text.with_context(|| name.clone())?;
     Model::from_json(&text).map_err(|error| anyhow!("{name}: {error}"))
 }
 

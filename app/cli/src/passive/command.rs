@@ -3,7 +3,9 @@
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::sync::Arc;
 
+use linkweir_console::Pages;
 use linkweir_engine::{Outputs, RunReport, Sink, SinkError, Splitter, Stage};
 use linkweir_live::sketch::Mergeable;
 use linkweir_record::RecordKind;
@@ -205,13 +207,17 @@ pub(crate) fn start_view<K: Viewed + Mergeable>(
     flags: &Flags<'_>,
     outputs: &mut Outputs<K>,
     signals: &Signals,
+    pages: Option<Arc<dyn Pages>>,
 ) -> anyhow::Result<Option<Box<dyn Viewer>>> {
     let Some(args) = flags.view else {
         return Ok(None);
     };
     let source = flags.source_names().join(" ");
     let destinations = &flags.output.write;
-    let subject = Subject::of_run(&source, flags.is_live(), destinations, &flags.written());
+    let subject = Subject {
+        pages,
+        ..Subject::of_run(&source, flags.is_live(), destinations, &flags.written())
+    };
     #[cfg(not(feature = "kafka"))]
     let view = View::<K>::start(args, &subject, signals)?;
     #[cfg(feature = "kafka")]

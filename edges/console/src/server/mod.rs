@@ -9,6 +9,7 @@
 //! | `/api/status` | of a gateway: its state and its last events |
 //! | `/api/probes` | where the statistics are merged: the probes |
 //! | `/api/download.csv`, `/api/download.json` | the same as files |
+//! | `/archive`, `/archive.svg` | where the run has [`Pages`] of its archive |
 //! | `/metrics`, `/healthz` | for machines |
 //! | `/api/start`, `/api/stop` | `POST`, where orders are allowed |
 //!
@@ -100,6 +101,25 @@ pub struct ConsoleOptions {
     pub names: Vec<String>,
     /// Who takes orders; `None` where the page may only look. With it, a token is required everywhere.
     pub orders: Option<Sender<Order>>,
+    /// Further pages of the run.
+    pub pages: Option<Arc<dyn Pages>>,
+}
+
+/// Pages of a run beside the live one, such as those of its archive. They are made on the console's thread.
+pub trait Pages: std::fmt::Debug + Send + Sync {
+    /// The page of a path with its query; `None` where there is none.
+    fn page(&self, path: &str, query: &str) -> Option<Page>;
+}
+
+/// One of [`Pages`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Page {
+    /// Without scripts and styles of its own.
+    Html(String),
+    /// A picture.
+    Svg(String),
+    /// The query has no answer, in one sentence.
+    Refused(String),
 }
 
 /// Why a console did not start.
@@ -168,7 +188,7 @@ impl Console {
             None => Some(random_token()?),
         };
         let guard = Guard::new(address, &options.names, token.clone());
-        let site = Site::new(live, guard, limits, options.orders.clone());
+        let site = Site::new(live, guard, limits, options);
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_io()
             .enable_time()

@@ -9,10 +9,10 @@ use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode};
 use tokio::sync::{Semaphore, mpsc, watch};
 
-use super::Limits;
 use super::guard::{Guard, Verdict};
 use super::order::{Order, Refused};
 use super::stream::Answer;
+use super::{ConsoleOptions, Limits, Page, Pages};
 use super::{assets, stream};
 use crate::served::{BadQuery, Served, parameter};
 use linkweir_live::METRICS_CONTENT_TYPE;
@@ -37,6 +37,11 @@ const FIELDS: [(HeaderName, &str); 6] = [
     ),
 ];
 
+/// The policy of a picture: its rules of style are in it, and nothing else is needed.
+const OF_PICTURES: &str =
+    "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; sandbox";
+const SVG: &str = "image/svg+xml";
+
 /// What the server serves.
 #[derive(Debug)]
 pub(super) struct Site {
@@ -45,6 +50,7 @@ pub(super) struct Site {
     limits: Limits,
     streams: Arc<Semaphore>,
     orders: Option<Sender<Order>>,
+    pages: Option<Arc<dyn Pages>>,
     /// The last interval, and whether the run has ended.
     news: watch::Sender<(u64, bool)>,
 }
@@ -82,7 +88,7 @@ impl Site {
         live: Arc<dyn Served>,
         guard: Guard,
         limits: Limits,
-        orders: Option<Sender<Order>>,
+        options: &ConsoleOptions,
     ) -> Self {
         let news = watch::Sender::new((live.last_id(), live.is_finished()));
         Self {
@@ -90,7 +96,8 @@ impl Site {
             guard,
             limits,
             streams: Arc::new(Semaphore::new(limits.streams)),
-            orders,
+            orders: options.orders.clone(),
+            pages: options.pages.clone(),
             news,
         }
     }
@@ -128,8 +135,13 @@ impl Site {
     pub(super) fn answer(&self, request: &Request<Incoming>) -> Response<Answer> {
         let mut response = self.guarded(request);
         let fields = response.headers_mut();
+        let is_picture = fields.get(header::CONTENT_TYPE).is_some_and(|of| of == SVG);
         for (name, value) in FIELDS {
             fields.insert(name, HeaderValue::from_static(value));
+        }
+        if is_picture {
+            let policy = HeaderValue::from_static(OF_PICTURES);
+            fields.insert(header::CONTENT_SECURITY_POLICY, policy);
         }
         response
     }
@@ -240,7 +252,11 @@ impl Site {
             ),
             "/metrics" => whole(StatusCode::OK, METRICS_CONTENT_TYPE, self.live.metrics()),
             "/healthz" => whole(StatusCode::OK, "text/plain; charset=utf-8", "ok\n"),
-            _ => asset(path),
+            _ => self
+                .pages
+                .as_ref()
+                .and_then(|pages| pages.page(path, query))
+                .map_or_else(|| asset(path), page),
         }
     }
 
@@ -315,6 +331,14 @@ fn take_order(
 #[expect(clippy::needless_pass_by_value, reason = "for map_or_else")]
 fn bad_request(error: BadQuery) -> Response<Answer> {
     refusal(StatusCode::BAD_REQUEST, &error.0)
+}
+
+fn page(page: Page) -> Response<Answer> {
+    match page {
+        Page::Html(text) => whole(StatusCode::OK, "text/html; charset=utf-8", text),
+        Page::Svg(text) => whole(StatusCode::OK, SVG, text),
+        Page::Refused(why) => refusal(StatusCode::BAD_REQUEST, &why),
+    }
 }
 
 fn asset(path: &str) -> Response<Answer> {

@@ -126,6 +126,8 @@ export interface Meta {
   finished: boolean;
   /** The statistics of several probes, listed by /api/probes. */
   merged?: boolean;
+  /** `/archive` shows what was measured before. */
+  archive?: boolean;
 }
 
 /** One of the probes that the statistics are merged from. */

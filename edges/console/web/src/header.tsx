@@ -78,6 +78,7 @@ export function Header() {
         <button type="button" class="button" id="theme" aria-label={`Theme: ${THEME_NAMES[theme.value]}`} onClick={nextTheme}>
           {THEME_NAMES[theme.value]}
         </button>
+        {meta.value?.archive === true ? <a class="button" id="archive" href="/archive">Archive</a> : null}
         <Downloads />
         <button type="button" class="button pause" id="pause" aria-pressed={paused.value} onClick={togglePause}>
           {paused.value ? "Resume" : "Pause"}

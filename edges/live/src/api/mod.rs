@@ -144,6 +144,9 @@ pub struct Meta {
     /// Whether these are the statistics of several probes.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub merged: bool,
+    /// Whether `/archive` shows what was measured before.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub archive: bool,
 }
 
 /// Sums since the start of the run; the figures of its records can be read as if they were its own.

@@ -16,6 +16,7 @@ use toml::Spanned;
 use toml::de::DeTable;
 
 use crate::exit::Wrong;
+use crate::files;
 use rules::{Reader, RuleTable, SignatureTable};
 use settings::{ClamdTable, GatewayTable, LimitsTable};
 pub(super) use settings::{RecordSettings, ScannerSettings, Settings};
@@ -103,18 +104,9 @@ impl GatewayConfig {
     }
 }
 
-fn read_text(path: &Path) -> anyhow::Result<String> {
-    use std::io::Read as _;
-    let wrong = |what: String| Wrong(format!("{}: {what}", path.display()));
-    let file = std::fs::File::open(path).map_err(|error| wrong(error.to_string()))?;
-    let mut text = String::new();
-    file.take(MAX_BYTES + 1)
-        .read_to_string(&mut text)
-        .map_err(|error| wrong(error.to_string()))?;
-    if text.len() as u64 > MAX_BYTES {
-        return Err(wrong(format!("longer than {MAX_BYTES} bytes")).into());
-    }
-    Ok(text)
+fn read_text(path: &Path) -> Result<String, Wrong> {
+    let text = files::read_text(path, MAX_BYTES);
+    text.map_err(|error| Wrong(format!("{}: {error}", path.display())))
 }
 
 fn parse(place: Place<'_>, numbers: &BTreeMap<String, u16>) -> Result<GatewayConfig, Wrong> {

@@ -72,7 +72,7 @@ fn console<K: Kind>(live: &LiveOf<K>, token: Option<&str>) -> Console {
         listen: "127.0.0.1:0".into(),
         token: token.map(str::to_owned),
         names: vec!["mon.example".into()],
-        orders: None,
+        ..ConsoleOptions::default()
     };
     Console::start_with(&options, Arc::new(live.clone()), QUICK).unwrap()
 }
@@ -257,8 +257,7 @@ fn an_address_that_others_reach_makes_its_own_token() {
         let options = ConsoleOptions {
             listen: listen.into(),
             token: token.map(str::to_owned),
-            names: Vec::new(),
-            orders: None,
+            ..ConsoleOptions::default()
         };
         Console::start(&options, live(0))
     };
@@ -491,4 +490,44 @@ fn orders_need_permission_a_token_and_our_own_page() {
         silent.local_addr()
     );
     assert_eq!(split(&raw(&silent, &request)).0, 405);
+}
+
+#[test]
+fn further_pages_are_guarded_like_the_others_and_pictures_may_have_styles() {
+    #[derive(Debug)]
+    struct Two;
+    impl Pages for Two {
+        fn page(&self, path: &str, query: &str) -> Option<Page> {
+            match (path, query) {
+                ("/archive", "") => Some(Page::Html("<p>years</p>".into())),
+                ("/archive", _) => Some(Page::Refused("no such year".into())),
+                ("/archive.svg", _) => Some(Page::Svg("<svg/>".into())),
+                _ => None,
+            }
+        }
+    }
+    let options = ConsoleOptions {
+        listen: "127.0.0.1:0".into(),
+        token: Some("token-of-a-test".into()),
+        pages: Some(Arc::new(Two)),
+        ..ConsoleOptions::default()
+    };
+    let console = Console::start_with(&options, Arc::new(live(1)), QUICK).unwrap();
+    assert_eq!(ask(&console, "/archive", "").0, 401);
+    let token = "Authorization: Bearer token-of-a-test\r\n";
+    let (status, head, body) = ask(&console, "/archive", token);
+    assert_eq!((status, body.as_str()), (200, "<p>years</p>"));
+    assert!(
+        head.contains("style-src 'self'") && head.contains("text/html"),
+        "{head}"
+    );
+    let (status, _, body) = ask(&console, "/archive?year=0", token);
+    assert_eq!((status, body.trim()), (400, "no such year"));
+    let (status, head, _) = ask(&console, "/archive.svg", token);
+    assert!(
+        status == 200 && head.contains("sandbox") && !head.contains("script-src"),
+        "{head}"
+    );
+    assert_eq!(ask(&console, "/archives", token).0, 404);
+    assert_eq!(ask(&console, "/api/snapshot", token).0, 200);
 }
