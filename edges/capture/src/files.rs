@@ -81,6 +81,42 @@ pub struct CaptureFiles {
     total_bytes: Option<u64>,
 }
 
+/// Whether nothing can come of these inputs: files of which none begins as a capture or a compressed file does. What
+/// is no regular file is not looked into. The error says why of the first.
+///
+/// # Errors
+/// Nothing can come of them.
+pub fn any_capture(inputs: &[Input]) -> Result<(), SourceError> {
+    let mut first = None;
+    for input in inputs {
+        let Input::Path(path) = input else {
+            return Ok(());
+        };
+        if !path.metadata().is_ok_and(|meta| meta.is_file()) {
+            return Ok(());
+        }
+        let mut data = Vec::new();
+        let read = File::open(path).and_then(|file| file.take(LOOKED_AT).read_to_end(&mut data));
+        let why = match read {
+            Err(error) => inputs::reason(&error),
+            Ok(_) if Compression::detect(&data).is_some() => return Ok(()),
+            Ok(_) => match Format::detect(&data, true, input.is_named_erf()) {
+                Detection::Undecided(Unreadable::Foreign(why))
+                | Detection::Unknown(Unreadable::Foreign(why)) => why,
+                _ => return Ok(()),
+            },
+        };
+        first.get_or_insert_with(|| SourceError {
+            input: path.display().to_string(),
+            message: why,
+        });
+    }
+    first.map_or(Ok(()), Err)
+}
+
+/// Bytes from which [`any_capture`] tells.
+const LOOKED_AT: u64 = 256 << 10;
+
 /// The file being read.
 struct Open {
     item: Item,
@@ -353,9 +389,7 @@ impl Open {
             return Err(Unreadable::Foreign("the file is empty".to_owned()));
         }
         let is_last = is_ended || data.len() >= window.held_bytes();
-        let erf_named = matches!(&self.item.input, Input::Path(path)
-            if path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("erf")));
-        match Format::detect(data, is_last, erf_named) {
+        match Format::detect(data, is_last, self.item.input.is_named_erf()) {
             Detection::Undecided(_) if !is_last => Ok(()),
             Detection::Undecided(why) | Detection::Unknown(why) => Err(why),
             Detection::Found(format, header_bytes) => {

@@ -17,6 +17,14 @@ pub enum Input {
     Path(PathBuf),
 }
 
+impl Input {
+    /// Whether its name says that it is in the ERF format, which has no magic number.
+    pub(crate) fn is_named_erf(&self) -> bool {
+        matches!(self, Self::Path(path)
+            if path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("erf")))
+    }
+}
+
 impl From<PathBuf> for Input {
     /// `-` is standard input, everything else a path.
     fn from(path: PathBuf) -> Self {

@@ -12,7 +12,7 @@ pub struct Token {
 }
 
 /// Splits an expression at spaces and around each of the characters `marks` (with a `=` that follows `<`, `>` or
-/// `!`, as one word); `"..."` is one name.
+/// `!`, as one word); `"..."` and `'...'` are one name.
 ///
 /// # Errors
 /// The column of a quote that is not closed.
@@ -36,11 +36,11 @@ pub fn tokens(rule: &str, marks: &str) -> Result<Vec<Token>, usize> {
                 column,
                 is_quoted: false,
             });
-        } else if c == '"' && word.is_none() {
+        } else if matches!(c, '"' | '\'') && word.is_none() {
             let mut text = String::new();
             loop {
                 match chars.next() {
-                    Some((_, '"')) => break,
+                    Some((_, end)) if end == c => break,
                     Some((_, inside)) => text.push(inside),
                     None => return Err(column),
                 }
@@ -87,6 +87,12 @@ mod tests {
         let marks: Vec<_> = tokens("a!=(b==~c)", "<>=!~()").unwrap();
         let marks: Vec<_> = marks.into_iter().map(|token| token.text).collect();
         assert_eq!(marks, ["a", "!=", "(", "b", "=", "=", "~", "c", ")"]);
+        let quoted = tokens("'a \"b' o'c", "").unwrap();
+        let quoted: Vec<_> = quoted.into_iter().map(|t| (t.text, t.is_quoted)).collect();
+        assert_eq!(
+            quoted,
+            [("a \"b".to_owned(), true), ("o'c".to_owned(), false)]
+        );
         assert_eq!(tokens("of \"x", "<>"), Err(4));
         assert_eq!(tokens("  ", "<>"), Ok(vec![]));
     }

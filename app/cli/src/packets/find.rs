@@ -1,22 +1,23 @@
 //! `--packets-of`: the packets of given records in captures.
 
-use std::io::Read as _;
+use std::net::SocketAddr;
+use std::path::Path;
 
 use anyhow::anyhow;
 use linkweir_capture::chosen::{Choice, Keeper};
 use linkweir_engine::{FaultKind, Limit, Source, SourceEvent};
-use linkweir_record::human::{counted, thousands};
+use linkweir_record::human::{counted, moment, thousands};
 
 use super::PacketArgs;
 use super::choice::{OfPackets, of_json};
 use super::out::Out;
 use crate::conflicts;
 use crate::exit::{Exit, Wrong, say, warn};
-use crate::outputs;
 use crate::passive::command::Flags;
 use crate::passive::input::{open_files, unopened};
 use crate::passive::watch::describe;
 use crate::signals::Signals;
+use crate::{files, outputs};
 
 /// Bytes of records that are read at most.
 const MAX_BYTES: u64 = 64 << 20;
@@ -63,13 +64,31 @@ pub(crate) fn find<K: OfPackets>(
             Err(error) => return Err(error.into()),
         }
     }
+    let (absent, some) = keeper.absent();
     let (mut out, counts) = keeper.finish();
     out.complete();
     if let Some(cause) = out.failed {
         return Err(anyhow!("--pcap-out: {cause}"));
     }
-    if counts.packets == 0 {
-        warn("no packet of the record is in the captures");
+    if absent > 0 {
+        let some = some.iter().map(|choice| {
+            let [client, server] = [choice.client, choice.server].map(SocketAddr::from);
+            format!("{client} to {server} at {}", moment(choice.from_ns))
+        });
+        let some: Vec<String> = some.collect();
+        let rest = if some.len() as u64 == absent {
+            ""
+        } else {
+            ", ..."
+        };
+        warn(&format!(
+            "no packet of {} is in the captures: {}{rest}",
+            match counts.chosen {
+                1 => "the record".to_owned(),
+                chosen => format!("{} of {} records", thousands(absent), thousands(chosen)),
+            },
+            some.join(", ")
+        ));
         exit = exit.max(Exit::DataLost);
     }
     if !flags.output.quiet {
@@ -86,26 +105,17 @@ pub(crate) fn find<K: OfPackets>(
 /// The records of the flag: JSON itself, `@FILE` or `-`.
 fn read<K: OfPackets>(records: &str) -> anyhow::Result<Vec<Choice>> {
     let wrong = |message: String| anyhow!(Wrong(format!("--packets-of: {message}")));
-    let read = |name: &str, input: &mut dyn std::io::Read| {
-        let mut text = String::new();
-        let read = input.take(MAX_BYTES + 1).read_to_string(&mut text);
-        let read = read.map_err(|error| wrong(format!("{name}: {error}")))?;
-        if read as u64 > MAX_BYTES {
-            return Err(wrong(format!("{name}: has more than 64 MiB")));
+    let (name, text) = match records.strip_prefix('@') {
+        None if records != "-" => ("the record", records.to_owned()),
+        file => {
+            let path = file.unwrap_or("-");
+            let name = if path == "-" { "standard input" } else { path };
+            let text = files::read_text(Path::new(path), MAX_BYTES);
+            (
+                name,
+                text.map_err(|error| wrong(format!("{name}: {error}")))?,
+            )
         }
-        Ok(text)
-    };
-    let (name, text) = if records == "-" {
-        (
-            "standard input",
-            read("standard input", &mut std::io::stdin().lock())?,
-        )
-    } else if let Some(path) = records.strip_prefix('@') {
-        let file = std::fs::File::open(path);
-        let mut file = file.map_err(|error| wrong(format!("{path}: {error}")))?;
-        (path, read(path, &mut file)?)
-    } else {
-        ("the record", records.to_owned())
     };
     let mut choices = Vec::new();
     for (line, record) in (1..).zip(text.lines()) {

@@ -280,6 +280,13 @@ impl PacketTotals {
 
     /// The row of the screen.
     pub(crate) fn row(&self) -> (&'static str, String) {
+        if self.counts.chosen == 0 {
+            let text = format!(
+                "none written to {}: no record or alert chose any",
+                self.destination
+            );
+            return ("packets", text);
+        }
         let text = format!(
             "{} written to {}, chosen by {}",
             counted(self.counts.packets.saturating_sub(self.lost), "packet"),

@@ -36,6 +36,10 @@ pub(crate) fn run<C: Passive>(command: &C) -> anyhow::Result<Exit> {
         let source = linkweir_feed::attach(feed, stop, feeder.feed_wait, &mut { wait })?;
         return ready.start()?.one_or_distributed(source);
     }
+    if flags.output.store.files.overwrite {
+        // Before what is there already is replaced by nothing.
+        input::check_captures(flags.input)?;
+    }
     let opened = input::open(flags.input, command.sockets(), &ready.signals)?;
     let job = ready.start()?;
     match opened {

@@ -252,6 +252,13 @@ fn a_finished_file_stays() {
     );
     assert!(std::fs::read_to_string(&old).unwrap() == expected());
     assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 2);
+    // Nothing can come of what is no capture: what is there stays.
+    let text = at("text.pcap");
+    std::fs::write(&text, "no packets here").unwrap();
+    http(text.as_ref(), &["-w", &old, "--overwrite"])
+        .exits(3)
+        .says("not a capture");
+    assert!(std::fs::read_to_string(&old).unwrap() == expected());
 }
 
 #[test]

@@ -382,7 +382,7 @@ fn the_packets_around_an_alert() {
 
 #[test]
 fn what_is_wrong_is_said_with_its_place() {
-    let (_directory, path) = out();
+    let (directory, path) = out();
     let to = path.to_str().unwrap();
     let key = path.with_file_name("key");
     std::fs::write(&key, [7; 32]).unwrap();
@@ -435,8 +435,19 @@ fn what_is_wrong_is_said_with_its_place() {
     let other = other.replacen("\"client_port\":1", "\"client_port\":1,\"x\":", 1);
     http(&demo(), &["--packets-of", &other, "--pcap-out", to])
         .exits(1)
-        .says("no packet of the record");
+        .says("no packet of the record is in the captures: ");
     assert!(frames_of(&path).is_empty());
+    let both = directory.path().join("both.jsonl");
+    std::fs::write(&both, format!("{record}\n{other}\n")).unwrap();
+    let of = format!("@{}", both.display());
+    http(
+        &demo(),
+        &["--packets-of", &of, "--pcap-out", to, "--overwrite"],
+    )
+    .exits(1)
+    .says("no packet of 1 of 2 records is in the captures: ");
+    assert!(!frames_of(&path).is_empty());
+    std::fs::write(&path, "").unwrap();
     // A finished file is not replaced.
     http(
         &demo(),

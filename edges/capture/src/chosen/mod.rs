@@ -161,6 +161,12 @@ impl<W: Pieces> Keeper<W> {
         (gate.out, counts)
     }
 
+    /// How many of the connections' choices had no packet, and some of them: see [`Selector::absent`].
+    #[must_use]
+    pub fn absent(&self) -> (u64, Vec<Choice>) {
+        self.gate.selector.absent()
+    }
+
     /// Hands over what is written so far.
     pub fn flush(&mut self) {
         self.gate.hand_over();

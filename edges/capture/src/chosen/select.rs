@@ -41,6 +41,8 @@ const SLACK_NS: u64 = 1_000_000_000;
 const MAX_CHOICES: usize = 1 << 20;
 /// Lengths of time at once.
 const MAX_TIMES: usize = 4096;
+/// Choices without a packet that are named.
+const SHOWN_ABSENT: usize = 4;
 /// First fragments that are remembered.
 const MAX_FRAGMENTS: usize = 64;
 
@@ -56,6 +58,8 @@ struct Window {
     first_seq: Option<SeqNumber>,
     /// Capture time of the last packet that was taken.
     last_ns: u64,
+    /// Whether one was taken.
+    is_found: bool,
 }
 
 /// A packet before, in or behind a window.
@@ -74,6 +78,8 @@ pub struct Selector {
     max: usize,
     /// Choices that were given up because there were too many.
     evicted: u64,
+    /// Choices of a connection that were over without a packet: how many, and the first of them.
+    absent: (u64, Vec<Choice>),
     /// Beginning and end; the end of one that goes on is the last moment there is.
     times: VecDeque<(u64, u64)>,
     fragments: VecDeque<FragmentKey>,
@@ -88,6 +94,7 @@ impl Default for Selector {
             count: 0,
             max: MAX_CHOICES,
             evicted: 0,
+            absent: (0, Vec::new()),
             times: VecDeque::new(),
             fragments: VecDeque::new(),
             newest: 0,
@@ -115,6 +122,7 @@ impl Selector {
                 choice,
                 first_seq: None,
                 last_ns: choice.from_ns,
+                is_found: false,
             },
         );
         self.count += 1;
@@ -158,6 +166,16 @@ impl Selector {
         self.evicted
     }
 
+    /// How many choices of connections had no packet, and some of them, once all frames have been seen.
+    #[must_use]
+    pub fn absent(&self) -> (u64, Vec<Choice>) {
+        let mut absent = self.absent.clone();
+        for window in self.windows.values().flatten() {
+            note_absent(window, &mut absent);
+        }
+        absent
+    }
+
     /// Whether a frame is wanted. Frames come in capture order.
     pub fn takes(&mut self, frame: &Frame<'_>) -> bool {
         let now = frame.timestamp.as_nanos();
@@ -190,11 +208,15 @@ impl Selector {
         {
             match window.place(packet, source, now) {
                 Place::In => {
-                    is_taken |= window.is_in_time(now);
+                    let is_in_time = window.is_in_time(now);
+                    window.is_found |= is_in_time;
+                    is_taken |= is_in_time;
                     at += 1;
                 }
                 Place::Behind => {
-                    windows.remove(at);
+                    if let Some(over) = windows.remove(at) {
+                        note_absent(&over, &mut self.absent);
+                    }
                     self.count -= 1;
                 }
             }
@@ -227,6 +249,15 @@ impl Selector {
             } else {
                 self.order.push_back(connection);
             }
+        }
+    }
+}
+
+fn note_absent(window: &Window, (count, some): &mut (u64, Vec<Choice>)) {
+    if !window.is_found {
+        *count += 1;
+        if some.len() < SHOWN_ABSENT {
+            some.push(window.choice);
         }
     }
 }
