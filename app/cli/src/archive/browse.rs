@@ -63,7 +63,7 @@ impl Browser {
         let title = format!("{} of {}", args.series, escape(&file));
         let mut out = format!(
             "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>{title}</title>\
-             <meta name=\"viewport\" content=\"width=device-width\"><link rel=\"stylesheet\" href=\"/assets/app.css\"></head>\n\
+             <meta name=\"viewport\" content=\"width=device-width\"><link rel=\"icon\" href=\"data:,\"><link rel=\"stylesheet\" href=\"/assets/app.css\"></head>\n\
              <body><header class=\"bar\"><div class=\"brand\"><h1>linkweir</h1></div>\
              <div class=\"source\"><span class=\"source-name\">{}, {}</span></div>\
              <div class=\"controls\"><a class=\"button\" href=\"/\">Live</a></div></header>\n\

@@ -111,7 +111,11 @@ impl<'a> Gateway<'a> {
 
     fn end(self, may_be: &[i32]) -> Result<()> {
         let output = self.running.finish()?;
-        if !output.status.code().is_some_and(|code| may_be.contains(&code)) {
+        if !output
+            .status
+            .code()
+            .is_some_and(|code| may_be.contains(&code))
+        {
             let said = fs::read_to_string(self.site.path("gateway.log")).unwrap_or_default();
             bail!("linkweir gateway run: {}: {}", output.status, said.trim());
         }
