@@ -1,6 +1,9 @@
-//! The paper's Table 3: what each of several workers or consumers gets.
+//! The paper's Table 3: what each of several workers or consumers of a live link gets, and what that costs.
 
-use super::super::harness::{Target, count, proc::rest};
+use super::super::harness::{
+    Target, count,
+    proc::{Threads, rest},
+};
 use super::readers::{listening, summary};
 use super::sender::{Sender, Span};
 use super::traffic::{self, Talked};
@@ -33,6 +36,12 @@ struct Share {
 struct Division {
     how: String,
     shares: Vec<Share>,
+    /// CPU time of the feeder, seconds; of workers, among which the kernel distributes, none.
+    feeder_s: f64,
+    /// The most of a worker or consumer.
+    most_s: f64,
+    /// Whether shares are to be even: connections as they are need not be.
+    is_even: bool,
 }
 
 impl Division {
@@ -52,6 +61,8 @@ impl Division {
                 format!("{}: {what}", self.how),
                 grouped(self.shares.iter().map(part).sum()),
                 format!("{:.2}", self.deviation(part)),
+                format!("{:.2}", self.feeder_s),
+                format!("{:.2}", self.most_s),
             ];
             let percent = percentages(&self.shares, part);
             row.extend(percent.iter().map(|percent| format!("{percent:.2} %")));
@@ -97,13 +108,15 @@ pub(super) fn all(
         packets: talked.iter().map(|talk| talk.packets).sum(),
         transactions,
     };
-    let counts = [2_u32, 4];
-    let mut even = Vec::new();
+    let counts = [1_u32, 2, 4];
+    let mut all = Vec::new();
     for count in counts {
-        even.push(run.workers(count)?);
+        all.push(run.workers(count)?);
     }
-    for count in counts {
-        even.push(run.consumers(count)?);
+    for by in ["transaction", "paper", "flow"] {
+        for count in counts {
+            all.push(run.consumers(by, count)?);
+        }
     }
     std::fs::remove_file(&capture)?;
 
@@ -114,16 +127,24 @@ pub(super) fn all(
         talked.len(),
         format_args!("{RATE:.0}")
     );
-    let header = ["divided", "all", "max pp", "shares"];
+    let header = [
+        "divided",
+        "all",
+        "max pp",
+        "feeder, CPU s",
+        "most, CPU s",
+        "shares",
+    ];
     let mut table = vec![header.map(str::to_owned).to_vec()];
-    for division in &even {
+    for division in &all {
         table.extend(division.rows());
     }
-    for count in counts {
+    for count in [2, 4] {
         table.extend(by_connection(&talked, count).rows());
     }
     print_table(&table);
-    Ok(even.iter().map(Division::target).collect())
+    let even = all.iter().filter(|division| division.is_even);
+    Ok(even.map(Division::target).collect())
 }
 
 /// What Eq. (1), which knows only the connection, would give each of `count`.
@@ -140,6 +161,9 @@ fn by_connection(talked: &[Talked], count: u32) -> Division {
     Division {
         how: format!("Eq. (1) alone, {count} ways"),
         shares,
+        feeder_s: f64::NAN,
+        most_s: f64::NAN,
+        is_even: false,
     }
 }
 
@@ -195,21 +219,33 @@ impl Run<'_> {
         let running = listening(self.sender.wire, command, workers as usize)?;
         self.send()?;
         rest(running.id(), TIMEOUT);
+        // The thread that waits for the others has nothing to do.
+        let most_s = Threads::of(running.id()).busiest().ran;
         ended(running)?;
         let total = summary(&path)?;
-        let each = total.get("workers").and_then(Value::as_array);
-        let each = each.context("no `workers` in the summary")?;
-        let shares = each.iter().map(share).collect::<Result<Vec<Share>>>()?;
-        self.complete(format!("{workers} workers"), shares)
+        let shares = if workers == 1 {
+            vec![share(&total)?]
+        } else {
+            let each = total.get("workers").and_then(Value::as_array);
+            let each = each.context("no `workers` in the summary")?;
+            each.iter().map(share).collect::<Result<Vec<Share>>>()?
+        };
+        self.complete(Division {
+            how: format!("{workers} workers"),
+            shares,
+            feeder_s: 0.0,
+            most_s,
+            is_even: true,
+        })
     }
 
     /// Processes of their own behind a feeder.
-    fn consumers(&self, count: u32) -> Result<Division> {
+    fn consumers(&self, by: &str, count: u32) -> Result<Division> {
         let name = format!("bench-{}", std::process::id());
         let mut feeder = self.sender.wire.command(Side::Server, self.linkweir);
         feeder
             .args(["feed", "-q", "-i", interface(Side::Server), "--name", &name])
-            .args(["--consumers", &count.to_string()])
+            .args(["--by", by, "--consumers", &count.to_string()])
             .stdout(Stdio::null())
             .stderr(Stdio::piped());
         let feeder = listening(self.sender.wire, feeder, 1)?;
@@ -228,9 +264,12 @@ impl Run<'_> {
             ensure!(consumer.ended()?.is_none(), "a consumer has ended");
         }
         self.send()?;
+        let mut most_s: f64 = 0.0;
         for consumer in &consumers {
             rest(consumer.id(), TIMEOUT);
+            most_s = most_s.max(Threads::of(consumer.id()).all());
         }
+        let feeder_s = Threads::of(feeder.id()).all();
         ended(feeder)?;
         // The feed is over: they end by themselves, or when they are asked.
         for mut consumer in consumers {
@@ -240,24 +279,30 @@ impl Run<'_> {
             ended(consumer)?;
         }
         let each = paths.iter().map(|path| share(&summary(path)?));
-        self.complete(
-            format!("{count} feed consumers"),
-            each.collect::<Result<_>>()?,
-        )
+        self.complete(Division {
+            how: format!("feed --by {by}, {count} consumers"),
+            shares: each.collect::<Result<_>>()?,
+            feeder_s,
+            most_s,
+            is_even: by != "flow",
+        })
     }
 
-    /// Shares of a run that lost something would be shares of something else.
-    fn complete(&self, how: String, shares: Vec<Share>) -> Result<Division> {
-        let packets: u64 = shares.iter().map(|share| share.packets).sum();
-        let transactions: u64 = shares.iter().map(|share| share.transactions).sum();
-        if packets != self.packets || transactions != self.transactions {
+    /// Shares of a run that lost something would be shares of something else. A half that the rule without memory gave to
+    /// another consumer is counted elsewhere (`bench live --only scale`).
+    fn complete(&self, division: Division) -> Result<Division> {
+        let sum = |part: fn(&Share) -> u64| division.shares.iter().map(part).sum::<u64>();
+        let (packets, transactions) = (sum(|one| one.packets), sum(|one| one.transactions));
+        let may_lose = division.how.contains("--by paper");
+        if packets != self.packets || (transactions != self.transactions && !may_lose) {
             bail!(
-                "{how}: {packets} of {} packets and {transactions} of {} transactions",
+                "{}: {packets} of {} packets and {transactions} of {} transactions",
+                division.how,
                 self.packets,
                 self.transactions
             );
         }
-        Ok(Division { how, shares })
+        Ok(division)
     }
 }
 
@@ -296,6 +341,9 @@ mod tests {
         Division {
             how: "2 workers".to_owned(),
             shares: packets.iter().map(share).collect(),
+            feeder_s: 0.0,
+            most_s: 1.0,
+            is_even: true,
         }
     }
 
