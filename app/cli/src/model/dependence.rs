@@ -68,6 +68,11 @@ pub(super) fn lines(three: Option<&Three>, bin_s: f64) -> Vec<String> {
         slope(&three.counts),
         slope(&three.model)
     ));
+    let found = ROWS.iter().filter_map(|(_, of)| of(&three.counts));
+    if found.map(|one| one.h).any(|h| h > 1.0) {
+        let text = "above 1: no stationary process; the counts have a trend over these scales (see --profile of fit)";
+        lines.push(format!("                 {text}"));
+    }
     lines
 }
 
