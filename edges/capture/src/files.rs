@@ -81,42 +81,6 @@ pub struct CaptureFiles {
     total_bytes: Option<u64>,
 }
 
-/// Whether nothing can come of these inputs: files of which none begins as a capture or a compressed file does. What
-/// is no regular file is not looked into. The error says why of the first.
-///
-/// # Errors
-/// Nothing can come of them.
-pub fn any_capture(inputs: &[Input]) -> Result<(), SourceError> {
-    let mut first = None;
-    for input in inputs {
-        let Input::Path(path) = input else {
-            return Ok(());
-        };
-        if !path.metadata().is_ok_and(|meta| meta.is_file()) {
-            return Ok(());
-        }
-        let mut data = Vec::new();
-        let read = File::open(path).and_then(|file| file.take(LOOKED_AT).read_to_end(&mut data));
-        let why = match read {
-            Err(error) => inputs::reason(&error),
-            Ok(_) if Compression::detect(&data).is_some() => return Ok(()),
-            Ok(_) => match Format::detect(&data, true, input.is_named_erf()) {
-                Detection::Undecided(Unreadable::Foreign(why))
-                | Detection::Unknown(Unreadable::Foreign(why)) => why,
-                _ => return Ok(()),
-            },
-        };
-        first.get_or_insert_with(|| SourceError {
-            input: path.display().to_string(),
-            message: why,
-        });
-    }
-    first.map_or(Ok(()), Err)
-}
-
-/// Bytes from which [`any_capture`] tells.
-const LOOKED_AT: u64 = 256 << 10;
-
 /// The file being read.
 struct Open {
     item: Item,

@@ -6,7 +6,8 @@ use linkweir_record::{RecordBatch as _, RecordKind};
 use thiserror::Error;
 
 use crate::hash::{flow_hash, mix};
-use crate::seams::{Sink, SinkError, SinkLosses};
+use crate::run::RunReport;
+use crate::seams::{Fault, FaultKind, Sink, SinkError, SinkLosses};
 
 /// No output takes records any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
@@ -91,6 +92,8 @@ impl<K: RecordKind> Sample<K> {
 pub struct Outputs<K: RecordKind> {
     all: Vec<Output<K>>,
     sample: Option<Sample<K>>,
+    /// See [`Outputs::keep_unless_read`].
+    keeps_unless_read: bool,
 }
 
 impl<K: RecordKind> Default for Outputs<K> {
@@ -98,6 +101,7 @@ impl<K: RecordKind> Default for Outputs<K> {
         Self {
             all: Vec::new(),
             sample: None,
+            keeps_unless_read: false,
         }
     }
 }
@@ -205,6 +209,25 @@ impl<K: RecordKind> Outputs<K> {
             }
         }
         self.check()
+    }
+
+    /// What stands already where destinations are to be stays if the run can read none of its inputs: it is not
+    /// replaced by nothing.
+    pub const fn keep_unless_read(&mut self) {
+        self.keeps_unless_read = true;
+    }
+
+    /// [`Outputs::finish`] for a run that has come to `report`; where it read nothing, destinations may be given up.
+    ///
+    /// # Errors
+    /// Where no output is left, also where the last one failed at its end.
+    pub fn finish_after(&mut self, report: &RunReport) -> Result<(), NoOutput> {
+        let is_unusable = |fault: &Fault| fault.kind == FaultKind::Unusable;
+        let is_unread = report.packets == 0 && report.faults.iter().any(is_unusable);
+        if is_unread && self.keeps_unless_read {
+            self.all.clear();
+        }
+        self.finish()
     }
 
     /// Completes all that have not failed.

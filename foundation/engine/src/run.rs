@@ -260,7 +260,7 @@ impl<'s, T: Stage> Run<'s, T> {
         }
         self.write_out(u64::MAX)?;
         self.report.complete_to = Timestamp::MAX;
-        self.outputs.finish()
+        self.outputs.finish_after(&self.report)
     }
 }
 

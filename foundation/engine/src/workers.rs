@@ -279,7 +279,7 @@ impl<K: RecordKind> Writer<'_, K> {
                 break;
             }
         }
-        Ok(outputs.finish()?)
+        Ok(outputs.finish_after(&self.total)?)
     }
 
     fn take(&mut self, mut batch: K::Batch, outputs: &mut Outputs<K>) -> Result<(), NoOutput> {

@@ -117,7 +117,9 @@ impl Subnets {
                 Some((address, mask)) => (address.trim(), mask.trim()),
                 None => {
                     let Some((mask, _)) = lines.next() else {
-                        return Err(fault(format!("`{line}` has no mask: write `{line}/24`")));
+                        return Err(fault(format!(
+                            "`{line}` has no prefix length: write one network per line, as 10.0.0.0/8, 10.0.0.0/255.0.0.0 or, for a host, 10.0.0.5/32"
+                        )));
                     };
                     (line, mask)
                 }

@@ -10,12 +10,10 @@ use clap::Parser;
 use linkweir_console::{Page, Pages};
 use linkweir_record::human;
 use linkweir_report::page::escape;
-use linkweir_sketch::archive::Reader;
-use linkweir_tstat::archive::ArchiveFile;
 
-use super::args::PlotArgs;
-use super::select::{View, views};
-use super::{open, plot, spread, unreadable, wrong};
+use super::args::{PlotArgs, Span};
+use super::select::{Held, View, views};
+use super::{in_order, open, plot, spread, unreadable, wrong};
 use crate::units::{Moment, moment};
 
 const SECOND: u64 = 1_000_000_000;
@@ -58,7 +56,7 @@ impl Browser {
         if !names.contains(&args.series) {
             return Err(wrong(format!("no series `{}`", args.series)));
         }
-        let (from, to) = held.shown(&args);
+        let (from, to) = shown(&held, &args);
         let file = self.path.file_name().unwrap_or_default().to_string_lossy();
         let title = format!("{} of {}", args.series, escape(&file));
         let mut out = format!(
@@ -167,6 +165,7 @@ impl Choice {
             let line = text.lines().next().unwrap_or_default();
             wrong(line.strip_prefix("error: ").unwrap_or(line).to_owned())
         })?;
+        in_order(flags.plot.from, flags.plot.to)?;
         Ok(flags.plot)
     }
 
@@ -184,48 +183,17 @@ impl Choice {
     }
 }
 
-/// The time that the archive has, nanoseconds since the epoch.
-struct Held {
-    oldest: u64,
-    newest: u64,
-}
-
-impl Held {
-    fn of(reader: &Reader<ArchiveFile>) -> Result<Self, linkweir_sketch::archive::ReadFault> {
-        let ladder = reader.ladder();
-        let step = ladder.step_ns();
-        let newest = reader
-            .rows(0)?
-            .last()
-            .map_or(0, |row| row.number.saturating_add(1));
-        let newest = newest.saturating_mul(step);
-        let mut oldest = newest;
-        for level in 0..ladder.levels().len() {
-            let first = reader
-                .rows(level)?
-                .first()
-                .map(|row| row.number.saturating_mul(ladder.span_ns(level)));
-            oldest = first.map_or(oldest, |first| first.min(oldest));
+/// The time of a picture.
+fn shown(held: &Held, args: &PlotArgs) -> (u64, u64) {
+    let to = args.to.or(args.end).map_or(held.newest, |Moment(at)| at);
+    let from = match (args.from, args.span) {
+        (Some(Moment(from)), _) => from,
+        (None, span) => {
+            let length = span.and_then(Span::length_ns);
+            length.map_or(held.oldest, |length| to.saturating_sub(length))
         }
-        Ok(Self { oldest, newest })
-    }
-
-    /// The time of a picture.
-    fn shown(&self, args: &PlotArgs) -> (u64, u64) {
-        let to = args.to.or(args.end).map_or(self.newest, |Moment(at)| at);
-        let from = match (args.from, args.span) {
-            (Some(Moment(from)), _) => from,
-            (None, Some(span)) => span
-                .length_ns()
-                .map_or(self.oldest, |length| to.saturating_sub(length)),
-            (None, None) => self.oldest,
-        };
-        (from, to)
-    }
-
-    const fn has(&self, from: u64, to: u64) -> bool {
-        from < self.newest && to > self.oldest
-    }
+    };
+    (from, to)
 }
 
 /// The series by name, without their directions, in the order of the archive.
@@ -262,47 +230,30 @@ fn times(choice: &Choice, args: &PlotArgs) -> String {
 
 /// The years of the archive; of the year that is shown the months, of the month the days.
 fn calendar(choice: &Choice, held: &Held, from: u64, to: u64) -> String {
-    let year = |at: u64| {
-        human::moment(at)
-            .get(..4)
-            .and_then(|year| year.parse::<u32>().ok())
-            .unwrap_or(1970)
-    };
     let mut links = Vec::new();
-    let mut add = |from: String, to: String, text: String| {
-        let times = [&from, &to].map(|text| moment(text).map_or(0, |Moment(at)| at));
-        if held.has(times[0], times[1]) {
+    let mut add = |(from, to): (String, String), text: String| {
+        if held.has(at(&from), at(&to)) {
             links.push(choice.at(&from, &to).link(choice, &text));
         }
     };
     for year in year(held.oldest)..=year(held.newest) {
-        add(
-            format!("{year}-01-01"),
-            format!("{}-01-01", year + 1),
-            year.to_string(),
-        );
+        add(year_of(year), year.to_string());
     }
     let last = to.saturating_sub(1).max(from);
     let shown = year(last);
     if year(from) == shown {
         for month in 1..=12 {
-            let (from, to) = month_of(shown, month);
-            add(from, to, format!("{shown}-{month:02}"));
+            add(month_of(shown, month), format!("{shown}-{month:02}"));
         }
-        let month = |at: u64| {
-            human::moment(at)
-                .get(5..7)
-                .and_then(|month| month.parse::<u32>().ok())
-                .unwrap_or(1)
-        };
         if month(from) == month(last) {
             let (first, next) = month_of(shown, month(last));
-            let times = [&first, &next].map(|text| moment(text).map_or(0, |Moment(at)| at));
-            let days = times[1].saturating_sub(times[0]) / DAY;
-            for day in 0..days {
-                let at = times[0] + day * DAY;
-                let text = |at: u64| human::moment(at).get(..10).unwrap_or_default().to_owned();
-                add(text(at), text(at + DAY), format!("{:02}", day + 1));
+            let day = |at: u64| human::moment(at).get(..10).unwrap_or_default().to_owned();
+            let mut begin = at(&first);
+            while begin < at(&next) {
+                let text = day(begin);
+                let number = text.get(8..).unwrap_or_default().to_owned();
+                add((text, day(begin + DAY)), number);
+                begin += DAY;
             }
         }
     }
@@ -322,21 +273,65 @@ fn month_of(year: u32, month: u32) -> (String, String) {
     )
 }
 
-/// The times of the same length before and behind.
+/// The times of the same length before and behind; of a whole year or month those.
 fn neighbours(choice: &Choice, held: &Held, from: u64, to: u64) -> String {
     let length = to.saturating_sub(from).max(SECOND);
-    let shifted = [
-        (from.saturating_sub(length), from, "earlier"),
-        (to, to.saturating_add(length), "later"),
-    ];
-    let links = shifted
-        .into_iter()
-        .filter(|(from, to, _)| held.has(*from, *to));
-    let links = links.map(|(from, to, text)| {
-        let [from, to] = [from, to].map(|at| (at / SECOND).to_string());
-        choice.at(&from, &to).link(choice, text)
+    let seconds = |at: u64| (at / SECOND).to_string();
+    let times = whole(from, to).unwrap_or_else(|| {
+        [
+            (seconds(from.saturating_sub(length)), seconds(from)),
+            (seconds(to), seconds(to.saturating_add(length))),
+        ]
     });
+    let links = times.into_iter().zip(["earlier", "later"]);
+    let links = links.filter(|((from, to), _)| held.has(at(from), at(to)));
+    let links = links.map(|((from, to), text)| choice.at(&from, &to).link(choice, text));
     links.collect::<Vec<_>>().join(" ")
+}
+
+/// The year or month before and behind a whole one.
+fn whole(from: u64, to: u64) -> Option<[(String, String); 2]> {
+    let (year, month) = (year(from), month(from));
+    let is = |times: &(String, String)| (at(&times.0), at(&times.1)) == (from, to);
+    if is(&year_of(year)) {
+        return Some([year_of(year - 1), year_of(year + 1)]);
+    }
+    is(&month_of(year, month)).then(|| {
+        let before = if month == 1 {
+            (year - 1, 12)
+        } else {
+            (year, month - 1)
+        };
+        let behind = if month == 12 {
+            (year + 1, 1)
+        } else {
+            (year, month + 1)
+        };
+        [month_of(before.0, before.1), month_of(behind.0, behind.1)]
+    })
+}
+
+/// A time of a link, nanoseconds since the epoch.
+fn at(text: &str) -> u64 {
+    moment(text).map_or(0, |Moment(at)| at)
+}
+
+fn year(at: u64) -> u32 {
+    let text = human::moment(at);
+    text.get(..4)
+        .and_then(|year| year.parse().ok())
+        .unwrap_or(1970)
+}
+
+fn month(at: u64) -> u32 {
+    let text = human::moment(at);
+    text.get(5..7)
+        .and_then(|month| month.parse().ok())
+        .unwrap_or(1)
+}
+
+fn year_of(year: u32) -> (String, String) {
+    (format!("{year}-01-01"), format!("{}-01-01", year + 1))
 }
 
 fn distributions(choice: &Choice) -> String {
@@ -360,10 +355,12 @@ fn comparisons(choice: &Choice, held: &Held, from: u64, to: u64) -> String {
         (7, "a week before"),
         (364, "52 weeks before"),
     ] {
+        // What overlaps would be compared with itself.
+        let is_apart = to.saturating_sub(from) <= days * DAY;
         let Some((from, to)) = from.checked_sub(days * DAY).zip(to.checked_sub(days * DAY)) else {
             continue;
         };
-        if held.has(from, to) {
+        if is_apart && held.has(from, to) {
             let against = format!("{}..{}", from / SECOND, to / SECOND);
             let compared =
                 choice.with(&[("against", Some(&against)), ("distribution", Some("ccdf"))]);
@@ -424,11 +421,7 @@ mod tests {
 
     #[test]
     fn links_lead_to_years_months_days_and_neighbours() {
-        let at = |text: &str| moment(text).unwrap().0;
-        let held = Held {
-            oldest: at("2024-11-20"),
-            newest: at("2026-02-10"),
-        };
+        let held = Held::made(at("2024-11-20"), at("2026-02-10"));
         let choice = Choice::read("series=tcp_throughput");
         let years = calendar(&choice, &held, held.oldest, held.newest);
         for year in ["2024", "2025", "2026"] {
@@ -451,6 +444,12 @@ mod tests {
             at("2025-01-01") / SECOND
         );
         assert!(both.contains(&earlier) && both.contains("later"), "{both}");
+        let months = neighbours(&choice, &held, at("2024-12-01"), at("2025-01-01"));
+        let whole = [
+            "from=2024-11-01&amp;to=2024-12-01",
+            "from=2025-01-01&amp;to=2025-02-01",
+        ];
+        assert!(whole.iter().all(|time| months.contains(time)), "{months}");
         assert!(!neighbours(&choice, &held, held.newest - DAY, held.newest).contains("later"));
         let before = comparisons(&choice, &held, at("2026-01-01"), at("2026-01-02"));
         assert!(

@@ -12,7 +12,7 @@ use linkweir_sketch::archive::{ReadFault, Reader, Reading};
 use linkweir_tstat::archive::ArchiveFile;
 
 use super::args::{PlotArgs, Scale, Span, Way};
-use super::select::{View, named, views};
+use super::select::{Held, View, named, views};
 use super::spread::{self, Picture};
 use super::{conclude, in_order, keeps, open, unreadable, wrong};
 use crate::exit::Exit;
@@ -20,6 +20,7 @@ use crate::files;
 use crate::outputs::check_svg;
 use crate::units::Between;
 
+const HOUR: u64 = 3600 * 1_000_000_000;
 /// What is drawn of a row, in the order of [`Point::values`].
 const DISTRIBUTION: [&str; 3] = ["average", "95th percentile", "99th percentile"];
 const COUNTER: [&str; 2] = ["average", "largest step"];
@@ -40,6 +41,11 @@ pub(super) fn run(args: &PlotArgs) -> anyhow::Result<Exit> {
 pub(super) fn draw(args: &PlotArgs) -> anyhow::Result<(String, u64)> {
     in_order(args.from, args.to)?;
     let mut reader = open(&args.file)?;
+    let held = Held::of(&reader).map_err(|fault| unreadable(&args.file, &fault))?;
+    if args.to.is_none() && args.from.is_some_and(|from| from.0 >= held.newest) {
+        let end = human::moment(held.newest);
+        return Err(wrong(format!("--from: the archive ends at {end}")));
+    }
     let (panels, shown, mut missed) = panels(&mut reader, args)?;
     let name = args.file.file_name().unwrap_or_default().to_string_lossy();
     let end = panels.iter().map(|panel| panel.to_ns).max().unwrap_or(0);
@@ -291,12 +297,8 @@ fn read(
     args: &PlotArgs,
     shown: &Shown,
 ) -> Result<(Vec<Panel>, u64), ReadFault> {
-    let newest = reader
-        .rows(0)?
-        .last()
-        .map_or(0, |row| row.number.saturating_add(1));
-    let newest = newest.saturating_mul(reader.ladder().step_ns());
-    let mut panels = times(reader, args, newest)?;
+    let held = Held::of(reader)?;
+    let mut panels = times(reader, args, &held)?;
     let mut missed = 0;
     for panel in &mut panels {
         let down_place = shown.down.as_ref().map(|view| view.place);
@@ -324,9 +326,9 @@ fn read(
 fn times(
     reader: &Reader<ArchiveFile>,
     args: &PlotArgs,
-    newest: u64,
+    held: &Held,
 ) -> Result<Vec<Panel>, ReadFault> {
-    let end = args.end.or(args.to).map_or(newest, |moment| moment.0);
+    let end = args.end.or(args.to).map_or(held.newest, |moment| moment.0);
     let new = |title: String, from: u64, to: u64, level: usize| Panel {
         title,
         short: None,
@@ -341,7 +343,7 @@ fn times(
     if args.from.is_some() || args.to.is_some() {
         let from = match args.from {
             Some(moment) => moment.0,
-            None => extent(reader, Span::All, end)?.0,
+            None => extent(reader, held, Span::All, end)?.0,
         };
         let level = reader.level_since(from)?;
         panels.push(Panel {
@@ -352,10 +354,12 @@ fn times(
         let spans = match (args.span, args.against) {
             (Some(span), _) => vec![span],
             (None, Some(_)) => vec![Span::All],
+            // Of a short capture there would be little to see in a day.
+            (None, None) if end.saturating_sub(held.oldest) <= HOUR => vec![Span::All],
             (None, None) => vec![Span::Hour, Span::Day, Span::Week, Span::Month],
         };
         for span in spans {
-            let (from, level) = extent(reader, span, end)?;
+            let (from, level) = extent(reader, held, span, end)?;
             panels.push(new(span_title(span).to_owned(), from, end, level));
         }
     }
@@ -401,34 +405,20 @@ const fn span_title(span: Span) -> &'static str {
 
 /// Where a span begins, and the level that shows it: that of the paper, or a coarser one where the
 /// ring does not hold so much time.
-fn extent(reader: &Reader<ArchiveFile>, span: Span, end: u64) -> Result<(u64, usize), ReadFault> {
-    let ladder = reader.ladder();
-    let last = ladder.levels().len().saturating_sub(1);
+fn extent(
+    reader: &Reader<ArchiveFile>,
+    held: &Held,
+    span: Span,
+    end: u64,
+) -> Result<(u64, usize), ReadFault> {
     let level = match span {
-        Span::Hour => 0,
+        Span::Hour | Span::All => 0,
         Span::Day | Span::Week => 1,
-        Span::Month | Span::All => 2,
+        Span::Month => 2,
     };
-    let (length, level) = match span.length_ns() {
-        Some(length) => (length, level),
-        None => {
-            let span_ns = ladder.span_ns(last);
-            let rows = reader.rows(last)?;
-            let mut starts = rows.iter().map(|row| row.number.saturating_mul(span_ns));
-            // The first row is a whole one; what it holds may be its end.
-            let first = starts.next().unwrap_or(end);
-            let fine = reader.rows(0)?;
-            let oldest = fine
-                .first()
-                .map(|row| row.number.saturating_mul(ladder.step_ns()));
-            let first = match oldest {
-                Some(oldest) if oldest >= first && oldest - first < span_ns => oldest,
-                _ => first,
-            };
-            (end.saturating_sub(first).max(1), 0)
-        }
-    };
-    let from = end.saturating_sub(length);
+    let all = end.saturating_sub(held.oldest).max(1);
+    let from = end.saturating_sub(span.length_ns().unwrap_or(all));
+    let last = reader.ladder().levels().len().saturating_sub(1);
     Ok((from, level.min(last).max(reader.level_since(from)?)))
 }
 

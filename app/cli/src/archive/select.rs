@@ -1,7 +1,8 @@
 //! Which series, rows and times are meant.
 
-use linkweir_sketch::archive::{Ladder, Reading};
+use linkweir_sketch::archive::{Ladder, ReadFault, Reader, Reading};
 use linkweir_sketch::cells::{Catalogue, Kind};
+use linkweir_tstat::archive::ArchiveFile;
 
 /// A series as it is shown: one of the archive, or a counter of bytes in bits.
 #[derive(Debug, Clone, PartialEq)]
@@ -95,6 +96,58 @@ pub(crate) fn matching(views: &[View], names: &[String]) -> Result<Vec<View>, St
 fn is_meant(view: &View, name: &str) -> bool {
     let rest = view.name.strip_prefix(name);
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('_'))
+}
+
+/// The time that an archive has rows of, nanoseconds since the epoch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Held {
+    /// Begin of the first row. A coarse row is a whole one: what it holds may be its end.
+    pub(crate) oldest: u64,
+    /// End of the latest step.
+    pub(crate) newest: u64,
+    /// Begin and end of the coarsest rows.
+    rows: Vec<(u64, u64)>,
+}
+
+impl Held {
+    pub(crate) fn of(reader: &Reader<ArchiveFile>) -> Result<Self, ReadFault> {
+        let ladder = reader.ladder();
+        let last = ladder.levels().len().saturating_sub(1);
+        let (step_ns, span_ns) = (ladder.step_ns(), ladder.span_ns(last));
+        let fine = reader.rows(0)?;
+        let newest = fine.last().map_or(0, |row| row.number.saturating_add(1));
+        let rows = reader.rows(last)?.into_iter().map(|row| {
+            let from = row.number.saturating_mul(span_ns);
+            (from, from.saturating_add(span_ns))
+        });
+        let mut held = Self {
+            oldest: 0,
+            newest: newest.saturating_mul(step_ns),
+            rows: rows.collect(),
+        };
+        let first_step = fine.first().map(|row| row.number.saturating_mul(step_ns));
+        held.oldest = match (held.rows.first(), first_step) {
+            (Some((from, to)), Some(first)) if (*from..*to).contains(&first) => first,
+            (Some((from, _)), _) => *from,
+            (None, first) => first.unwrap_or(held.newest),
+        };
+        Ok(held)
+    }
+
+    /// Whether there is a row of any of this time.
+    pub(crate) fn has(&self, from: u64, to: u64) -> bool {
+        let overlaps = |(begin, end): &(u64, u64)| *begin < to && from < *end;
+        from < self.newest && to > self.oldest && self.rows.iter().any(overlaps)
+    }
+
+    #[cfg(test)]
+    pub(crate) fn made(oldest: u64, newest: u64) -> Self {
+        Self {
+            oldest,
+            newest,
+            rows: vec![(oldest, newest)],
+        }
+    }
 }
 
 /// The levels of these names.

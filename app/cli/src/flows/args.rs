@@ -194,7 +194,8 @@ pub(crate) struct FlowStoreArgs {
     pub(crate) histograms: Option<PathBuf>,
 
     /// Store the measurements of every step in this file of constant size (143 MB): 300 s steps for 50
-    /// hours, then 30 minutes, 2 hours and days, for more than two years (see `linkweir archive`).
+    /// hours, then 30 minutes, 2 hours and days, for more than two years (see `linkweir archive`); with other steps
+    /// all of these in proportion. A file that is there already is continued, if its steps are the same.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) archive: Option<PathBuf>,
 

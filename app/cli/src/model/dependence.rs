@@ -58,19 +58,21 @@ pub(super) fn lines(three: Option<&Three>, bin_s: f64) -> Vec<String> {
             "{name:<17}counts {}{model}",
             text(of(&three.counts))
         ));
+        if name == "variance-time" {
+            lines.push(format!(
+                "                 its slope: counts {}, model {}; -1 without dependence",
+                slope(&three.counts),
+                slope(&three.model)
+            ));
+        }
         let runs: Vec<Estimate> = three.runs.iter().filter_map(of).collect();
         if !runs.is_empty() {
             lines.push(format!("                 runs {}", spread(&runs)));
         }
     }
-    lines.push(format!(
-        "                 variance-time slope: counts {}, model {}; -1 without dependence",
-        slope(&three.counts),
-        slope(&three.model)
-    ));
     let found = ROWS.iter().filter_map(|(_, of)| of(&three.counts));
     if found.map(|one| one.h).any(|h| h > 1.0) {
-        let text = "above 1: no stationary process; the counts have a trend over these scales (see --profile of fit)";
+        let text = "counts above 1: no stationary process, but a trend over these scales (see --profile of fit)";
         lines.push(format!("                 {text}"));
     }
     lines

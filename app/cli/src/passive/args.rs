@@ -105,7 +105,8 @@ pub(crate) struct FeederArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Performance")]
 pub(crate) struct WorkerArgs {
-    /// Number of worker threads; `auto` is one per core. Records and totals do not depend on it.
+    /// Number of worker threads; `auto` is one per core. Records and totals do not depend on it, if the inputs are
+    /// in order of time.
     #[arg(long, value_name = "N", default_value = "1", value_parser = units::workers)]
     pub(crate) workers: usize,
 }
@@ -115,9 +116,9 @@ pub(crate) struct WorkerArgs {
 #[command(next_help_heading = "Output")]
 pub(crate) struct SampleArgs {
     /// Write one record of N, chosen by a hash of its transaction or flow: a record is written whole or not at
-    /// all, and by every run the same, with any number of workers. Packets, totals, the live view, reports and
-    /// stores still count everything; n records of the sample stand for n*N, with a standard error of
-    /// sqrt(n*N*(N-1)).
+    /// all, and by every run the same, with any number of workers; 1/10 is part of 1/5. Totals, the live view,
+    /// reports, stores and `--pcap-filter` still take everything. n records of the sample stand for n*N, with a
+    /// standard error of sqrt(n*N*(N-1)).
     #[arg(long, value_name = "1/N", value_parser = units::one_of)]
     pub(crate) sample: Option<NonZeroU32>,
 }

@@ -9,7 +9,7 @@ use anyhow::anyhow;
 use linkweir_capture::live::{
     ANY, Fanout, Interface, LiveCapture, LiveOptions, LiveSource, XDP_PREFIX, interfaces,
 };
-use linkweir_capture::{CaptureFiles, Input, ReadOptions, any_capture};
+use linkweir_capture::{CaptureFiles, Input, ReadOptions};
 use linkweir_engine::SourceError;
 
 use super::args::InputArgs;
@@ -48,12 +48,6 @@ pub(crate) fn unopened(error: SourceError) -> anyhow::Error {
     } else {
         error.into()
     }
-}
-
-/// Refuses files of which none is a capture.
-pub(crate) fn check_captures(args: &InputArgs) -> anyhow::Result<()> {
-    let inputs: Vec<Input> = args.read.iter().cloned().map(Input::from).collect();
-    Ok(any_capture(&inputs)?)
 }
 
 /// Opens `-r`.

@@ -36,10 +36,6 @@ pub(crate) fn run<C: Passive>(command: &C) -> anyhow::Result<Exit> {
         let source = linkweir_feed::attach(feed, stop, feeder.feed_wait, &mut { wait })?;
         return ready.start()?.one_or_distributed(source);
     }
-    if flags.output.store.files.overwrite {
-        // Before what is there already is replaced by nothing.
-        input::check_captures(flags.input)?;
-    }
     let opened = input::open(flags.input, command.sockets(), &ready.signals)?;
     let job = ready.start()?;
     match opened {
@@ -106,6 +102,9 @@ impl<'a, C: Passive> Ready<'a, C> {
         let mut outputs = command.open_outputs(&flags.destinations(), options)?;
         for (name, sink) in programs {
             outputs.add(name, sink);
+        }
+        if output.store.files.overwrite {
+            outputs.keep_unless_read();
         }
         let report = flags.page.and_then(|page| page.report.as_deref());
         let report_name = report.map(|path| path.to_string_lossy());

@@ -255,10 +255,16 @@ fn a_finished_file_stays() {
     // Nothing can come of what is no capture: what is there stays.
     let text = at("text.pcap");
     std::fs::write(&text, "no packets here").unwrap();
-    http(text.as_ref(), &["-w", &old, "--overwrite"])
-        .exits(3)
-        .says("not a capture");
+    for words in [
+        &["-w", &old, "--overwrite"][..],
+        &["-w", &old, "--overwrite", "--workers", "2"],
+    ] {
+        http(text.as_ref(), words).exits(3).says("not a capture");
+        assert!(std::fs::read_to_string(&old).unwrap() == expected());
+    }
+    http_stdin(b"no packets here", &["-w", &old, "--overwrite"]).exits(3);
     assert!(std::fs::read_to_string(&old).unwrap() == expected());
+    assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 3);
 }
 
 #[test]
