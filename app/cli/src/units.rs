@@ -133,8 +133,10 @@ pub fn workers(text: &str) -> Result<usize, String> {
 /// # Errors
 /// It is not `1/N` with N from 1 to 4,294,967,295.
 pub fn one_of(text: &str) -> Result<NonZeroU32, String> {
-    let of = text.strip_prefix("1/").and_then(|of| of.parse().ok());
-    of.ok_or_else(|| "write 1/N, for example 1/100".to_owned())
+    let of = text.strip_prefix("1/");
+    let of = of.filter(|of| of.bytes().all(|byte| byte.is_ascii_digit()));
+    let of = of.and_then(|of| of.parse().ok());
+    of.ok_or_else(|| format!("write 1/N with N from 1 to {}, for example 1/100", u32::MAX))
 }
 
 /// A list of ports: `80,8080,8000-8100`.
@@ -175,7 +177,7 @@ mod tests {
     #[test]
     fn shares() {
         assert_eq!(one_of("1/100"), Ok(NonZeroU32::new(100).unwrap()));
-        for wrong in ["100", "1/0", "2/3", "1/", "0.1"] {
+        for wrong in ["100", "1/0", "2/3", "1/", "0.1", "1/+4", "1/4294967296"] {
             assert!(one_of(wrong).is_err(), "{wrong}");
         }
     }

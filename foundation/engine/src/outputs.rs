@@ -6,8 +6,7 @@ use linkweir_record::{RecordBatch as _, RecordKind};
 use thiserror::Error;
 
 use crate::hash::{flow_hash, mix};
-use crate::run::RunReport;
-use crate::seams::{Fault, FaultKind, Sink, SinkError, SinkLosses};
+use crate::seams::{Sink, SinkError, SinkLosses};
 
 /// No output takes records any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
@@ -211,20 +210,19 @@ impl<K: RecordKind> Outputs<K> {
         self.check()
     }
 
-    /// What stands already where destinations are to be stays if the run can read none of its inputs: it is not
-    /// replaced by nothing.
+    /// What stands already where destinations are to be stays if a run ends without a packet because of its inputs:
+    /// it is not replaced by nothing.
     pub const fn keep_unless_read(&mut self) {
         self.keeps_unless_read = true;
     }
 
-    /// [`Outputs::finish`] for a run that has come to `report`; where it read nothing, destinations may be given up.
+    /// [`Outputs::finish`] after so many packets. Inputs that are not `sound` were unusable, damaged, or ended before
+    /// their end.
     ///
     /// # Errors
     /// Where no output is left, also where the last one failed at its end.
-    pub fn finish_after(&mut self, report: &RunReport) -> Result<(), NoOutput> {
-        let is_unusable = |fault: &Fault| fault.kind == FaultKind::Unusable;
-        let is_unread = report.packets == 0 && report.faults.iter().any(is_unusable);
-        if is_unread && self.keeps_unless_read {
+    pub fn finish_after(&mut self, packets: u64, is_sound: bool) -> Result<(), NoOutput> {
+        if packets == 0 && !is_sound && self.keeps_unless_read {
             self.all.clear();
         }
         self.finish()

@@ -9,7 +9,8 @@ use crate::distribute::DispatchState;
 use crate::exchange::Mailbox;
 use crate::outputs::{Loss, NoOutput, Outputs, SampleCounts};
 use crate::seams::{
-    Drops, Fault, InputCounts, Progress, Source, SourceError, SourceEvent, Stage, TableFill,
+    Drops, Fault, FaultKind, InputCounts, Progress, Source, SourceError, SourceEvent, Stage,
+    TableFill,
 };
 use crate::sort::Sorter;
 
@@ -63,6 +64,12 @@ pub struct RunReport {
 }
 
 impl RunReport {
+    /// Whether every input could be used, and none was damaged.
+    pub(crate) fn is_sound(&self) -> bool {
+        let is_bad = |kind| matches!(kind, FaultKind::Unusable | FaultKind::Damaged);
+        !self.faults.iter().any(|fault| is_bad(fault.kind))
+    }
+
     /// Records that did not reach a destination, of all destinations together.
     #[must_use]
     pub fn lost_records(&self) -> u64 {
@@ -92,6 +99,8 @@ pub struct Run<'s, T: Stage> {
     mailbox: Option<Mailbox<T::Handoff>>,
     distributed: Option<&'s DispatchState>,
     report: RunReport,
+    /// Whether the source has come to its end.
+    has_ended: bool,
 }
 
 impl<T: Stage> std::fmt::Debug for Run<'_, T> {
@@ -114,6 +123,7 @@ impl<'s, T: Stage> Run<'s, T> {
             sorter: None,
             mailbox: None,
             distributed: None,
+            has_ended: false,
             report: RunReport::default(),
         }
     }
@@ -178,7 +188,10 @@ impl<'s, T: Stage> Run<'s, T> {
             }
             let mut is_idle = false;
             match source.next_event()? {
-                SourceEvent::End => return Ok(()),
+                SourceEvent::End => {
+                    self.has_ended = true;
+                    return Ok(());
+                }
                 SourceEvent::Idle => {
                     is_idle = true;
                     if let Some(now) = source.now() {
@@ -260,7 +273,8 @@ impl<'s, T: Stage> Run<'s, T> {
         }
         self.write_out(u64::MAX)?;
         self.report.complete_to = Timestamp::MAX;
-        self.outputs.finish_after(&self.report)
+        let is_sound = self.has_ended && self.report.is_sound();
+        self.outputs.finish_after(self.report.packets, is_sound)
     }
 }
 

@@ -279,7 +279,8 @@ impl<K: RecordKind> Writer<'_, K> {
                 break;
             }
         }
-        Ok(outputs.finish_after(&self.total)?)
+        let is_sound = self.total.is_sound();
+        Ok(outputs.finish_after(self.total.packets, is_sound)?)
     }
 
     fn take(&mut self, mut batch: K::Batch, outputs: &mut Outputs<K>) -> Result<(), NoOutput> {

@@ -11,15 +11,24 @@ use linkweir_console::{Page, Pages};
 use linkweir_record::human;
 use linkweir_report::page::escape;
 
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+
 use super::args::{PlotArgs, Span};
 use super::select::{Held, View, views};
 use super::{in_order, open, plot, spread, unreadable, wrong};
+use crate::exit::Wrong;
 use crate::units::{Moment, moment};
 
 const SECOND: u64 = 1_000_000_000;
 const DAY: u64 = 86_400 * SECOND;
 const PAGE: &str = "/archive";
 const PICTURE: &str = "/archive.svg";
+/// What stands in an address as it is.
+const KEPT: AsciiSet = NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b':');
 /// What an address may say, and links keep.
 const WORDS: [&str; 7] = [
     "series",
@@ -50,8 +59,8 @@ impl Browser {
 
     fn html(&self, choice: &Choice) -> anyhow::Result<String> {
         let args = choice.args(&self.path)?;
-        let reader = open(&self.path)?;
-        let held = Held::of(&reader).map_err(|fault| unreadable(&self.path, &fault))?;
+        let mut reader = open(&self.path)?;
+        let held = Held::of(&mut reader).map_err(|fault| unreadable(&self.path, &fault))?;
         let names = names(&views(reader.catalogue()));
         if !names.contains(&args.series) {
             return Err(wrong(format!("no series `{}`", args.series)));
@@ -88,14 +97,20 @@ impl Browser {
 }
 
 impl Pages for Browser {
-    fn page(&self, path: &str, query: &str) -> Option<Page> {
-        let make: fn(&Self, &Choice) -> anyhow::Result<Page> = match path {
-            PAGE => |this, choice| this.html(choice).map(Page::Html),
-            PICTURE => |this, choice| this.picture(choice).map(Page::Svg),
-            _ => return None,
+    fn has(&self, path: &str) -> bool {
+        [PAGE, PICTURE].contains(&path)
+    }
+
+    fn page(&self, path: &str, query: &str) -> Page {
+        let choice = Choice::read(query);
+        let made = match path {
+            PICTURE => self.picture(&choice).map(Page::Svg),
+            _ => self.html(&choice).map(Page::Html),
         };
-        let made = make(self, &Choice::read(query));
-        Some(made.unwrap_or_else(|error| Page::Refused(format!("{error:#}"))))
+        made.unwrap_or_else(|error| match error.is::<Wrong>() {
+            true => Page::Refused(error.to_string()),
+            false => Page::Failed(error.to_string()),
+        })
     }
 }
 
@@ -108,7 +123,7 @@ impl Choice {
         let of = |word: &str| {
             let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
             let (_, value) = pairs.find(|(name, _)| *name == word)?;
-            Some(value.to_owned())
+            Some(percent_decode_str(value).decode_utf8_lossy().into_owned())
         };
         Self(WORDS.map(of))
     }
@@ -140,10 +155,8 @@ impl Choice {
     }
 
     fn query(&self) -> String {
-        let pairs: Vec<String> = self
-            .words()
-            .map(|(word, value)| format!("{word}={value}"))
-            .collect();
+        let pair = |(word, value)| format!("{word}={}", utf8_percent_encode(value, &KEPT));
+        let pairs: Vec<String> = self.words().map(pair).collect();
         pairs.join("&")
     }
 
@@ -162,8 +175,9 @@ impl Choice {
         let words: Vec<std::ffi::OsString> = words.collect();
         let flags = Flags::try_parse_from(words).map_err(|error| {
             let text = error.to_string();
-            let line = text.lines().next().unwrap_or_default();
-            wrong(line.strip_prefix("error: ").unwrap_or(line).to_owned())
+            let text = text.split("\n\n").next().unwrap_or_default();
+            let text = text.strip_prefix("error: ").unwrap_or(text);
+            wrong(text.split_whitespace().collect::<Vec<_>>().join(" "))
         })?;
         in_order(flags.plot.from, flags.plot.to)?;
         Ok(flags.plot)
@@ -415,6 +429,9 @@ mod tests {
         // A value that looks like a flag is a value.
         let args = Choice::read("series=--output").args(path).unwrap();
         assert_eq!(args.series, "--output");
+        let spaced = Choice::read("from=2025-01-01%2012:00&to=2025-01-02");
+        assert_eq!(spaced.query(), "from=2025-01-01%2012:00&to=2025-01-02");
+        assert!(spaced.args(path).unwrap().from.is_some());
         let markup = Choice::read("series=<b>&span=day");
         assert!(!markup.link(&markup, "x").contains("<b>"));
     }

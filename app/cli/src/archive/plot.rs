@@ -41,7 +41,7 @@ pub(super) fn run(args: &PlotArgs) -> anyhow::Result<Exit> {
 pub(super) fn draw(args: &PlotArgs) -> anyhow::Result<(String, u64)> {
     in_order(args.from, args.to)?;
     let mut reader = open(&args.file)?;
-    let held = Held::of(&reader).map_err(|fault| unreadable(&args.file, &fault))?;
+    let held = Held::of(&mut reader).map_err(|fault| unreadable(&args.file, &fault))?;
     if args.to.is_none() && args.from.is_some_and(|from| from.0 >= held.newest) {
         let end = human::moment(held.newest);
         return Err(wrong(format!("--from: the archive ends at {end}")));

@@ -110,20 +110,27 @@ pub(crate) struct Held {
 }
 
 impl Held {
-    pub(crate) fn of(reader: &Reader<ArchiveFile>) -> Result<Self, ReadFault> {
-        let ladder = reader.ladder();
-        let last = ladder.levels().len().saturating_sub(1);
-        let (step_ns, span_ns) = (ladder.step_ns(), ladder.span_ns(last));
-        let fine = reader.rows(0)?;
+    pub(crate) fn of(reader: &mut Reader<ArchiveFile>) -> Result<Self, ReadFault> {
+        let last = reader.ladder().levels().len().saturating_sub(1);
+        let (step_ns, span_ns) = (reader.ladder().step_ns(), reader.ladder().span_ns(last));
+        let mut fine = reader.rows(0)?;
+        // A damaged row may say any time: the latest must be whole.
+        let mut row = reader.buffer();
+        while let Some(latest) = fine.last()
+            && !reader.row(0, *latest, &mut row)?
+        {
+            fine.pop();
+        }
         let newest = fine.last().map_or(0, |row| row.number.saturating_add(1));
         let rows = reader.rows(last)?.into_iter().map(|row| {
             let from = row.number.saturating_mul(span_ns);
             (from, from.saturating_add(span_ns))
         });
+        let newest = newest.saturating_mul(step_ns);
         let mut held = Self {
             oldest: 0,
-            newest: newest.saturating_mul(step_ns),
-            rows: rows.collect(),
+            newest,
+            rows: rows.filter(|(from, _)| *from < newest).collect(),
         };
         let first_step = fine.first().map(|row| row.number.saturating_mul(step_ns));
         held.oldest = match (held.rows.first(), first_step) {

@@ -67,7 +67,7 @@ pub(super) fn run(args: &CheckArgs, config: &GatewayConfig) -> anyhow::Result<Ex
             SourceEvent::End => break,
         }
     }
-    let (stats, written) = trial.finish();
+    let (stats, written) = trial.finish(exit == Exit::Done);
     exit = exit.max(written);
     // Standard output is for the events, where they go there.
     if args.write.iter().any(|to| to == "-") {
@@ -89,7 +89,11 @@ fn open_outputs(args: &CheckArgs) -> anyhow::Result<Outputs<GatewayKind>> {
         ..OutputOptions::default()
     };
     let destinations = outputs::destinations(&args.write, true);
-    outputs::open(&destinations, args.format, &options)
+    let mut outputs = outputs::open(&destinations, args.format, &options)?;
+    if args.files.overwrite {
+        outputs.keep_unless_read();
+    }
+    Ok(outputs)
 }
 
 struct Trial {
@@ -218,10 +222,11 @@ impl Trial {
     }
 
     /// What came of it, and how it went with the outputs.
-    fn finish(mut self) -> (Stats, Exit) {
+    fn finish(mut self, is_sound: bool) -> (Stats, Exit) {
         self.stage.finish(self.last, &mut self.effects);
         self.put_away();
-        let ended = self.outputs.finish();
+        let packets = u64::from(self.last > Timestamp::ZERO);
+        let ended = self.outputs.finish_after(packets, is_sound);
         let losses = self.outputs.losses();
         ReportedLosses::default().tell(&losses);
         (self.stage.stats(), outputs::exit(ended, &losses))

@@ -264,6 +264,17 @@ fn a_finished_file_stays() {
     }
     http_stdin(b"no packets here", &["-w", &old, "--overwrite"]).exits(3);
     assert!(std::fs::read_to_string(&old).unwrap() == expected());
+    // A capture that is cut before its first packet gives nothing either; one without packets is whole.
+    let header = plain(&[]);
+    for (bytes, stays) in [
+        (&header[..10], true),
+        (&[&header[..], &[7; 9]].concat(), true),
+        (&header[..], false),
+    ] {
+        std::fs::write(&text, bytes).unwrap();
+        http(text.as_ref(), &["-w", &old, "--overwrite"]);
+        assert_eq!(std::fs::read_to_string(&old).unwrap() == expected(), stays);
+    }
     assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 3);
 }
 

@@ -105,10 +105,13 @@ pub struct ConsoleOptions {
     pub pages: Option<Arc<dyn Pages>>,
 }
 
-/// Pages of a run beside the live one, such as those of its archive. They are made on the console's thread.
+/// Pages of a run beside the live one, such as those of its archive. They are made one after the other on a thread
+/// of their own.
 pub trait Pages: std::fmt::Debug + Send + Sync {
-    /// The page of a path with its query; `None` where there is none.
-    fn page(&self, path: &str, query: &str) -> Option<Page>;
+    /// Whether there is a page of this path.
+    fn has(&self, path: &str) -> bool;
+    /// The page of such a path with its query.
+    fn page(&self, path: &str, query: &str) -> Page;
 }
 
 /// One of [`Pages`].
@@ -120,6 +123,8 @@ pub enum Page {
     Svg(String),
     /// The query has no answer, in one sentence.
     Refused(String),
+    /// It could not be made, in one sentence.
+    Failed(String),
 }
 
 /// Why a console did not start.
@@ -192,6 +197,8 @@ impl Console {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_io()
             .enable_time()
+            .thread_name("console")
+            .max_blocking_threads(1)
             .build()?;
         let (stop, stopped) = watch::channel(false);
         let thread = std::thread::Builder::new()
@@ -348,8 +355,8 @@ async fn connection(stream: TcpStream, site: Arc<Site>, limits: Limits) {
     stream.set_nodelay(true).ok();
     let io = TokioIo::new(WriteTimeout::new(stream, limits.write));
     let service = service_fn(move |request| {
-        let answer = site.answer(&request);
-        async move { Ok::<_, std::convert::Infallible>(answer) }
+        let site = Arc::clone(&site);
+        async move { Ok::<_, std::convert::Infallible>(site.answer(request).await) }
     });
     // What fails here is the client's doing: it left, was too slow, or does not speak HTTP.
     hyper::server::conn::http1::Builder::new()

@@ -40,6 +40,8 @@ const FIELDS: [(HeaderName, &str); 6] = [
 /// The policy of a picture: its rules of style are in it, and nothing else is needed.
 const OF_PICTURES: &str =
     "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; sandbox";
+/// Requests for further pages that may wait.
+pub(super) const MAX_WAITING: usize = 8;
 const SVG: &str = "image/svg+xml";
 
 /// What the server serves.
@@ -51,6 +53,8 @@ pub(super) struct Site {
     streams: Arc<Semaphore>,
     orders: Option<Sender<Order>>,
     pages: Option<Arc<dyn Pages>>,
+    /// Places of those who wait for a page.
+    waiting: Arc<Semaphore>,
     /// The last interval, and whether the run has ended.
     news: watch::Sender<(u64, bool)>,
 }
@@ -98,6 +102,7 @@ impl Site {
             streams: Arc::new(Semaphore::new(limits.streams)),
             orders: options.orders.clone(),
             pages: options.pages.clone(),
+            waiting: Arc::new(Semaphore::new(MAX_WAITING)),
             news,
         }
     }
@@ -132,8 +137,15 @@ impl Site {
     }
 
     /// The answer to a request.
-    pub(super) fn answer(&self, request: &Request<Incoming>) -> Response<Answer> {
-        let mut response = self.guarded(request);
+    pub(super) async fn answer(&self, request: Request<Incoming>) -> Response<Answer> {
+        let mut response = self.guarded(&request);
+        if matches!(response.body(), Answer::Wanted) {
+            let cookie = response.headers_mut().remove(header::SET_COOKIE);
+            response = self.made(&request).await;
+            if let Some(cookie) = cookie {
+                response.headers_mut().insert(header::SET_COOKIE, cookie);
+            }
+        }
         let fields = response.headers_mut();
         let is_picture = fields.get(header::CONTENT_TYPE).is_some_and(|of| of == SVG);
         for (name, value) in FIELDS {
@@ -252,12 +264,38 @@ impl Site {
             ),
             "/metrics" => whole(StatusCode::OK, METRICS_CONTENT_TYPE, self.live.metrics()),
             "/healthz" => whole(StatusCode::OK, "text/plain; charset=utf-8", "ok\n"),
-            _ => self
-                .pages
-                .as_ref()
-                .and_then(|pages| pages.page(path, query))
-                .map_or_else(|| asset(path), page),
+            _ if self.pages.as_ref().is_some_and(|pages| pages.has(path)) => {
+                Response::new(Answer::Wanted)
+            }
+            _ => asset(path),
         }
+    }
+
+    /// One of the further pages. It takes a while: intervals and metrics do not wait for it.
+    async fn made(&self, request: &Request<Incoming>) -> Response<Answer> {
+        let is = |name: &'static str, value: &str| {
+            let field = request.headers().get(HeaderName::from_static(name));
+            field.is_some_and(|field| field == value)
+        };
+        // As a picture in somebody else's page it would only cost time.
+        if is("sec-fetch-site", "cross-site") && !is("sec-fetch-mode", "navigate") {
+            return refusal(StatusCode::FORBIDDEN, "not for pages of other sites");
+        }
+        let place = Arc::clone(&self.waiting).try_acquire_owned();
+        let (Some(pages), Ok(place)) = (self.pages.clone(), place) else {
+            let mut response = refusal(StatusCode::SERVICE_UNAVAILABLE, "busy with other pages");
+            let soon = HeaderValue::from_static("2");
+            response.headers_mut().insert(header::RETRY_AFTER, soon);
+            return response;
+        };
+        let uri = request.uri().clone();
+        let made = tokio::task::spawn_blocking(move || {
+            let made = pages.page(uri.path(), uri.query().unwrap_or_default());
+            drop(place);
+            made
+        });
+        let made = made.await;
+        page(made.unwrap_or_else(|_| Page::Failed("this page cannot be made".to_owned())))
     }
 
     fn stream(&self, method: &Method, query: &str, last_event: Option<&str>) -> Response<Answer> {
@@ -338,6 +376,7 @@ fn page(page: Page) -> Response<Answer> {
         Page::Html(text) => whole(StatusCode::OK, "text/html; charset=utf-8", text),
         Page::Svg(text) => whole(StatusCode::OK, SVG, text),
         Page::Refused(why) => refusal(StatusCode::BAD_REQUEST, &why),
+        Page::Failed(why) => refusal(StatusCode::INTERNAL_SERVER_ERROR, &why),
     }
 }
 

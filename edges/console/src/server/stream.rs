@@ -74,6 +74,8 @@ pub(super) enum Answer {
     Whole(Option<Bytes>),
     /// Pieces until the sender is gone.
     Stream(mpsc::Receiver<Bytes>),
+    /// One of [`super::Pages`], which is still to be made: never sent.
+    Wanted,
 }
 
 impl Body for Answer {
@@ -86,6 +88,7 @@ impl Body for Answer {
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         let bytes = match self.get_mut() {
             Self::Whole(bytes) => bytes.take().filter(|bytes| !bytes.is_empty()),
+            Self::Wanted => None,
             Self::Stream(pieces) => match pieces.poll_recv(context) {
                 Poll::Pending => return Poll::Pending,
                 Poll::Ready(piece) => piece,
@@ -98,6 +101,7 @@ impl Body for Answer {
         match self {
             Self::Whole(bytes) => bytes.as_ref().is_none_or(Bytes::is_empty),
             Self::Stream(_) => false,
+            Self::Wanted => true,
         }
     }
 
@@ -106,7 +110,7 @@ impl Body for Answer {
             Self::Whole(bytes) => {
                 SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64))
             }
-            Self::Stream(_) => SizeHint::default(),
+            Self::Stream(_) | Self::Wanted => SizeHint::default(),
         }
     }
 }

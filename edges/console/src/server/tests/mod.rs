@@ -1,3 +1,4 @@
+use super::routes::MAX_WAITING;
 use super::*;
 use linkweir_engine::RunReport;
 use linkweir_live::Live;
@@ -495,21 +496,28 @@ fn orders_need_permission_a_token_and_our_own_page() {
 #[test]
 fn further_pages_are_guarded_like_the_others_and_pictures_may_have_styles() {
     #[derive(Debug)]
-    struct Two;
+    struct Two(std::sync::Mutex<std::sync::mpsc::Receiver<()>>);
     impl Pages for Two {
-        fn page(&self, path: &str, query: &str) -> Option<Page> {
+        fn has(&self, path: &str) -> bool {
+            path.starts_with("/archive")
+        }
+        fn page(&self, path: &str, query: &str) -> Page {
             match (path, query) {
-                ("/archive", "") => Some(Page::Html("<p>years</p>".into())),
-                ("/archive", _) => Some(Page::Refused("no such year".into())),
-                ("/archive.svg", _) => Some(Page::Svg("<svg/>".into())),
-                _ => None,
+                ("/archive", "") => Page::Html("<p>years</p>".into()),
+                ("/archive", _) => Page::Refused("no such year".into()),
+                (_, "slow") => {
+                    self.0.lock().unwrap().recv().unwrap();
+                    Page::Svg("<svg/>".into())
+                }
+                _ => Page::Svg("<svg/>".into()),
             }
         }
     }
+    let (open, gate) = std::sync::mpsc::channel();
     let options = ConsoleOptions {
         listen: "127.0.0.1:0".into(),
         token: Some("token-of-a-test".into()),
-        pages: Some(Arc::new(Two)),
+        pages: Some(Arc::new(Two(gate.into()))),
         ..ConsoleOptions::default()
     };
     let console = Console::start_with(&options, Arc::new(live(1)), QUICK).unwrap();
@@ -528,6 +536,21 @@ fn further_pages_are_guarded_like_the_others_and_pictures_may_have_styles() {
         status == 200 && head.contains("sandbox") && !head.contains("script-src"),
         "{head}"
     );
-    assert_eq!(ask(&console, "/archives", token).0, 404);
     assert_eq!(ask(&console, "/api/snapshot", token).0, 200);
+    let foreign = format!("{token}Sec-Fetch-Site: cross-site\r\nSec-Fetch-Mode: no-cors\r\n");
+    assert_eq!(ask(&console, "/archive.svg", &foreign).0, 403);
+    // Who waits for a picture holds up nobody else, and not everybody may wait.
+    let (answer, answers) = std::sync::mpsc::channel();
+    std::thread::scope(|scope| {
+        for _ in 0..MAX_WAITING + 2 {
+            let (answer, console) = (answer.clone(), &console);
+            scope.spawn(move || answer.send(ask(console, "/archive.svg?slow", token).0));
+        }
+        assert_eq!([answers.recv().unwrap(), answers.recv().unwrap()], [503; 2]);
+        assert_eq!(ask(&console, "/api/snapshot", token).0, 200);
+        for _ in 0..MAX_WAITING {
+            open.send(()).unwrap();
+            assert_eq!(answers.recv().unwrap(), 200);
+        }
+    });
 }
