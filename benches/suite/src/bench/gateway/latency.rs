@@ -57,22 +57,23 @@ pub(super) fn run(rounds: &Rounds<'_>, site: &Site) -> Result<Target> {
     let pairs = Runs::measure(rounds.plan.runs, "one slow scan", |round| {
         let gateway = Gateway::start(rounds, site, &policy)?;
         let quiet = || ask(rounds, site);
-        let slow = || {
-            let waiting = Waiting::start(site, seconds(rounds) + 1)?;
+        let slow = |downloads| {
+            let waiting = Waiting::start(site, downloads)?;
             let times = ask(rounds, site)?;
             waiting.finish()?;
             anyhow::Ok(times)
         };
         // Whichever comes first meets a gateway that has just begun.
         let (quiet, during) = if round % 2 == 1 {
-            let during = slow()?;
+            let during = slow(seconds(rounds) + 1)?;
             (quiet()?, during)
         } else {
-            (quiet()?, slow()?)
+            (quiet()?, slow(seconds(rounds) + 1)?)
         };
         gateway.finish()?;
         let gateway = Gateway::start(rounds, site, &blocking)?;
-        let blocked = slow()?;
+        // Who asks must also connect while the queue waits, which takes seconds.
+        let blocked = slow(4 * seconds(rounds))?;
         gateway.finish()?;
         Ok(Pair {
             quiet,
