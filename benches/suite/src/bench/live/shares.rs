@@ -1,7 +1,7 @@
 //! The paper's Table 3: what each of several workers or consumers of a live link gets, and what that costs.
 
 use super::super::harness::{
-    Target, count,
+    Target, count, digits,
     proc::{Threads, rest},
 };
 use super::readers::{listening, summary};
@@ -61,8 +61,8 @@ impl Division {
                 format!("{}: {what}", self.how),
                 grouped(self.shares.iter().map(part).sum()),
                 format!("{:.2}", self.deviation(part)),
-                format!("{:.2}", self.feeder_s),
-                format!("{:.2}", self.most_s),
+                digits(self.feeder_s, 2),
+                digits(self.most_s, 2),
             ];
             let percent = percentages(&self.shares, part);
             row.extend(percent.iter().map(|percent| format!("{percent:.2} %")));
