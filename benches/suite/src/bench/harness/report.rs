@@ -43,6 +43,9 @@ pub(crate) fn print_cells<R>(
 
 /// A figure with so many digits behind the point.
 pub(crate) fn digits(figure: f64, digits: usize) -> String {
+    if figure.is_nan() {
+        return "-".to_owned();
+    }
     format!("{figure:.digits$}")
 }
 
