@@ -26,8 +26,8 @@ demo: setup-demo ## install what is missing, build, measure the bundled capture,
 	cargo build --locked $(PROGRAMS)
 	@scripts/demo.sh "$(TARGET)/debug/linkweir" "$(OUT)" $(LAB)
 
-test: setup-test ## install what the tests need, run all of them
-	cargo xtask test
+test: setup-test ## install what the tests need, run all of them (SEED=today: property tests with cases of the day)
+	cargo xtask test $(if $(SEED),--seed $(SEED))
 
 try: setup-build ## build nearly as fast as a release, in less time, and measure the bundled capture
 	cargo build --profile dev-fast --locked $(PROGRAMS)
