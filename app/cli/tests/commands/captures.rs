@@ -252,7 +252,7 @@ fn a_finished_file_stays() {
     );
     assert!(std::fs::read_to_string(&old).unwrap() == expected());
     assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 2);
-    // Nothing can come of what is no capture: what is there stays.
+    // An input that is not a capture gives no records: the existing file stays.
     let text = at("text.pcap");
     std::fs::write(&text, "no packets here").unwrap();
     for words in [

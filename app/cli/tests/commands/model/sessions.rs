@@ -262,7 +262,7 @@ fn lines_that_cannot_be_read_are_counted_by_cause() {
     assert!(!ran.stderr.contains('\u{1b}'));
     let object = directory.json("s.json");
     assert_eq!(object["model"]["not_read"].as_array().unwrap().len(), 4);
-    // A connection without a request is no damage.
+    // A connection without a request does not count as damage.
     let path = directory.with("b.log", lines[lines.len() - 1].clone() + &log().concat());
     model(&["sessions", &path, "-q"]).exits(0);
     // A log that is not sorted at all.
