@@ -136,6 +136,7 @@ impl Flow {
     }
 
     /// Its ends, as layer 7 knows them.
+    #[inline]
     pub(crate) fn ends(&self) -> Ends {
         Ends {
             client: self.key.end(self.client_is_low()),

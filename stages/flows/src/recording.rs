@@ -40,7 +40,7 @@ impl FlowsStage {
         let Some(flow) = self.flows.get_mut(slot) else {
             return;
         };
-        if self.recorder.is_some() && flow.class.is_open() {
+        if flow.class.is_open() {
             flow.class = self.layer7.class(flow.layer7);
         }
     }

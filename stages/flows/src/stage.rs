@@ -375,14 +375,25 @@ impl FlowsStage {
             now,
             out,
         );
+        self.hide_messages(messages, out);
+        self.after_payload(slot, side, lines, out);
+    }
+
+    /// What layer 7 made of a payload; the lines of DNS from number `lines` on are its.
+    #[inline]
+    fn after_payload(&mut self, slot: u32, side: Side, lines: usize, out: &mut FlowBatch) {
+        let Some(flow) = self.flows.get_mut(slot) else {
+            return;
+        };
         if !self.layer7.wants(flow.layer7, side) {
             flow.both(side).0.flags |= flag::L7_DONE;
         }
-        self.hide_messages(messages, out);
+        if self.recorder.is_some() {
+            self.note_class(slot);
+        }
         if out.dns_count() > lines {
             self.finish_dns(slot, lines, out);
         }
-        self.note_class(slot);
     }
 
     fn on_udp(&mut self, one: &Prepared<'_>, udp: &Udp<'_>, out: &mut FlowBatch) {
@@ -427,13 +438,7 @@ impl FlowsStage {
             };
             let lines = out.dns_count();
             self.layer7.on_udp(handle, &ends, side, &datagram, out);
-            if !self.layer7.wants(*handle, side) {
-                flow.both(side).0.flags |= flag::L7_DONE;
-            }
-            self.note_class(slot);
-            if out.dns_count() > lines {
-                self.finish_dns(slot, lines, out);
-            }
+            self.after_payload(slot, side, lines, out);
             if self.layer7.has_samples() {
                 self.record_samples(slot);
             }

@@ -51,21 +51,31 @@ impl Layer7 {
         segment: &Segment<'_>,
         out: &mut FlowBatch,
     ) {
-        // Most segments are the middle of a body: no state is touched.
-        if !handle.waits(segment.side) {
-            let is_body = match (segment.side, segment.payload.first_chunk()) {
-                (Side::Server, Some(first)) => !may_start(first),
-                _ => classify(segment.payload) == Start::Neither,
-            };
-            if is_body {
-                return;
-            }
+        if handle.waits(segment.side) {
+            self.on_heads(handle, segment, None, out);
+            return;
         }
-        self.on_heads(handle, segment, out);
+        // Most segments are the middle of a body: no state is touched.
+        if let (Side::Server, Some(first)) = (segment.side, segment.payload.first_chunk())
+            && !may_start(first)
+        {
+            return;
+        }
+        match classify(segment.payload) {
+            Start::Neither => {}
+            start => self.on_heads(handle, segment, Some(start), out),
+        }
     }
 
+    /// What `start` says begins in the payload; `None` where a head waits for its end.
     #[inline(never)]
-    fn on_heads(&mut self, handle: &mut Handle, segment: &Segment<'_>, out: &mut FlowBatch) {
+    fn on_heads(
+        &mut self,
+        handle: &mut Handle,
+        segment: &Segment<'_>,
+        start: Option<Start>,
+        out: &mut FlowBatch,
+    ) {
         let Some(state) = self.slab.get_mut(*handle) else {
             return;
         };
@@ -77,7 +87,7 @@ impl Layer7 {
             out,
         };
         let mut rest = segment.payload;
-        if handle.waits(segment.side) {
+        if start.is_none() {
             handle.set_waits(segment.side, false);
             let Some(behind) = continue_head(state, &mut self.shared, &mut heads, rest) else {
                 handle.set_waits(segment.side, true);
@@ -85,11 +95,13 @@ impl Layer7 {
             };
             rest = behind;
         }
+        let mut start = start;
         for _ in 0..HEADS_PER_SEGMENT {
             if rest.is_empty() {
                 return;
             }
-            match heads.head(state, &mut self.shared, rest) {
+            let start = start.take().unwrap_or_else(|| classify(rest));
+            match heads.head(state, &mut self.shared, rest, start) {
                 Head::Whole(Some(end)) => rest = rest.get(end..).unwrap_or_default(),
                 Head::Whole(None) | Head::Neither => return,
                 Head::Waits => {
@@ -137,7 +149,7 @@ fn continue_head<'a>(
         out: &mut *heads.out,
         ..*heads
     };
-    let head = waiting.head(state, shared, &bytes);
+    let head = waiting.head(state, shared, &bytes, classify(&bytes));
     shared.pool.put_back(id, bytes);
     let rest = match head {
         Head::Waits => {
@@ -170,9 +182,10 @@ pub(super) fn fill_waiting<'a>(bytes: &'a [u8], row: &mut FlowRow, text: &mut Fl
 }
 
 impl Heads<'_, '_> {
-    /// A head at the start of `bytes`. It is counted when it is whole, or when no more of it comes.
-    fn head(&mut self, state: &mut State, shared: &mut Shared, bytes: &[u8]) -> Head {
-        match classify(bytes) {
+    /// A head at the start of `bytes`, which begin with `start`. It is counted when it is whole, or when no
+    /// more of it comes.
+    fn head(&mut self, state: &mut State, shared: &mut Shared, bytes: &[u8], start: Start) -> Head {
+        match start {
             Start::Request => self.request(state, shared, bytes),
             Start::Response => self.response(state, shared, bytes),
             // A few bytes: what they begin is counted when it is known.
