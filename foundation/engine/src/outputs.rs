@@ -65,6 +65,22 @@ pub struct SampleCounts {
     pub taken: u64,
 }
 
+impl SampleCounts {
+    /// How many records there are, by the sample alone: so many times N, each having been taken by itself with
+    /// probability 1/N.
+    #[must_use]
+    pub fn estimate(&self) -> u64 {
+        self.taken.saturating_mul(u64::from(self.of.get()))
+    }
+
+    /// The standard error of the estimate: sqrt(n N (N - 1)).
+    #[must_use]
+    pub fn standard_error(&self) -> f64 {
+        let of = f64::from(self.of.get());
+        (self.taken as f64 * of * (of - 1.0)).sqrt()
+    }
+}
+
 /// A sample of records, by the hash of their subject.
 struct Sample<K: RecordKind> {
     counts: SampleCounts,

@@ -123,6 +123,8 @@ impl<N: Counters> Totals<'_, N> {
         if let Some(sample) = report.sample {
             json.insert("sampled".to_owned(), sample.of.get().into());
             json.insert("sampled_records".to_owned(), sample.taken.into());
+            json.insert("sampled_estimate".to_owned(), sample.estimate().into());
+            json.insert("sampled_error".to_owned(), sample.standard_error().into());
         }
         if let Some(packets) = self.packets {
             json.insert("pcap_out".to_owned(), packets.to_json());
@@ -372,10 +374,12 @@ pub(crate) fn lost(
 
 /// How many of the records the sample has.
 fn sampled(sample: SampleCounts, records: u64) -> Row {
-    let [of, taken] = [u64::from(sample.of.get()), sample.taken].map(thousands);
+    let [of, taken, estimate] =
+        [u64::from(sample.of.get()), sample.taken, sample.estimate()].map(thousands);
     let text = format!(
-        "1 in {of}: {taken} of {} written",
-        counted(records, "record")
+        "1 in {of}: {taken} of {} written; estimate {estimate} ± {:.0}",
+        counted(records, "record"),
+        sample.standard_error()
     );
     ("sample", text)
 }

@@ -79,7 +79,12 @@ fn totals_are_of_everything_and_say_what_was_sampled() {
         assert_eq!(sampled["records"], all["records"]);
         assert_eq!(sampled["sampled"], 10);
         let taken = sampled["sampled_records"].as_u64().unwrap();
-        assert!(taken > 0 && taken < all["records"].as_u64().unwrap() / 2);
+        let records = all["records"].as_u64().unwrap();
+        assert!(taken > 0 && taken < records / 2);
+        assert_eq!(sampled["sampled_estimate"], taken * 10);
+        let error = sampled["sampled_error"].as_f64().unwrap();
+        assert!((error - (taken as f64 * 90.0).sqrt()).abs() < 1e-9);
+        assert!((taken as f64 * 10.0 - records as f64).abs() < 4.0 * error);
         assert!(all.get("sampled").is_none());
     }
 }
