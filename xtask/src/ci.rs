@@ -11,7 +11,8 @@ pub(crate) fn fmt() -> Outcome {
     passes(cargo().args(["fmt", "--all", "--check"]))
 }
 
-/// No lint fires, in tests and benches neither, and not in the binary without its heavy parts.
+/// No lint fires, in tests and benches neither, and not in the binary without its heavy parts: of all packages
+/// but those that would switch them on, so that the libraries are checked once.
 pub(crate) fn clippy() -> Outcome {
     let lints = |words: &[&str]| {
         let mut clippy = cargo();
@@ -23,7 +24,16 @@ pub(crate) fn clippy() -> Outcome {
         )
     };
     Ok(lints(&["--workspace", "--all-targets"])?
-        && lints(&["--package", "linkweir", "--no-default-features"])?)
+        && lints(&[
+            "--workspace",
+            "--exclude",
+            "linkweir-lab",
+            "--exclude",
+            "linkweir-instructions",
+            "--lib",
+            "--bins",
+            "--no-default-features",
+        ])?)
 }
 
 /// The documentation builds without a warning: no broken link, nothing public undocumented.

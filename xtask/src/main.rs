@@ -74,9 +74,8 @@ fn main() -> ExitCode {
 
 /// Runs a task of `benches/suite`, which is built for it. It starts what it measures as other programs.
 fn suite(task: &str, rest: &[String]) -> Outcome {
-    let mut run = shell::cargo();
-    run.args(["run", "--quiet", "--package", "linkweir-suite", "--", task]);
-    shell::passes(run.args(rest))
+    let program = shell::built("linkweir-suite")?;
+    shell::passes(std::process::Command::new(program).arg(task).args(rest))
 }
 
 /// An error that shows how the command is used.

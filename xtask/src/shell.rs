@@ -81,6 +81,20 @@ pub fn built_binary() -> Result<PathBuf> {
     Ok(target_dir().join("debug/linkweir"))
 }
 
+/// Builds a program of the workspace and says where it is. As one of all its packages: the libraries have the
+/// features that they have in the tests, and are not compiled again.
+///
+/// # Errors
+/// The build fails.
+pub fn built(name: &str) -> Result<PathBuf> {
+    let mut build = cargo();
+    build.args(["build", "--quiet", "--workspace", "--bin", name]);
+    if !passes(&mut build)? {
+        bail!("`{name}` does not build");
+    }
+    Ok(target_dir().join("debug").join(name))
+}
+
 /// Builds the release binary and says where it is.
 ///
 /// # Errors

@@ -91,7 +91,8 @@ fn build(asan: bool) -> Result<PathBuf> {
             .env("RUSTFLAGS", "-Zsanitizer=address");
         directory.push(triple);
     } else {
-        command.args(["build", "--package", "linkweir-fuzz"]);
+        // As one of all packages: with the libraries of the tests.
+        command.args(["build", "--workspace", "--bin", "linkweir-fuzz"]);
     }
     let wrapper = root().join("fuzz/instrumented.sh");
     if !passes(command.env("RUSTC_WORKSPACE_WRAPPER", wrapper))? {
