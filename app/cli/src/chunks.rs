@@ -66,11 +66,27 @@ impl Chunks {
     }
 }
 
+/// Without a last piece: a file of which nothing was written is not completed.
+impl Drop for Chunks {
+    fn drop(&mut self) {
+        self.sender = None;
+        if let Some(writer) = self.writer.take() {
+            // Who wants to know how the writing went calls `finish`.
+            let _unasked = writer.join();
+        }
+    }
+}
+
 fn write(chunks: &Receiver<Vec<u8>>, mut file: Document) -> io::Result<()> {
+    let mut is_begun = false;
     for chunk in chunks {
+        is_begun = true;
         // Whole frames, seen at once by who reads the partial file.
         file.write_all(&chunk)?;
         file.flush()?;
     }
-    file.finish().map_err(io::Error::other)
+    if is_begun {
+        file.finish().map_err(io::Error::other)?;
+    }
+    Ok(())
 }

@@ -232,13 +232,14 @@ impl<K: RecordKind> Outputs<K> {
         self.keeps_unless_read = true;
     }
 
-    /// [`Outputs::finish`] after so many packets. Inputs that are not `sound` were unusable, damaged, or ended before
-    /// their end.
+    /// [`Outputs::finish`] of a run, which may have been left without a packet: see [`RunReport::is_unread`].
+    ///
+    /// [`RunReport::is_unread`]: crate::RunReport::is_unread
     ///
     /// # Errors
     /// Where no output is left, also where the last one failed at its end.
-    pub fn finish_after(&mut self, packets: u64, is_sound: bool) -> Result<(), NoOutput> {
-        if packets == 0 && !is_sound && self.keeps_unless_read {
+    pub fn finish_after(&mut self, is_unread: bool) -> Result<(), NoOutput> {
+        if is_unread && self.keeps_unless_read {
             self.all.clear();
         }
         self.finish()

@@ -61,13 +61,18 @@ pub struct RunReport {
     pub sample: Option<SampleCounts>,
     /// All records from before this were handed to the outputs.
     pub complete_to: Timestamp,
+    /// Whether it came to nothing because of its inputs: without a packet, and they were unusable, damaged, or left
+    /// before their end. Known at the end.
+    pub is_unread: bool,
 }
 
 impl RunReport {
-    /// Whether every input could be used, and none was damaged.
-    pub(crate) fn is_sound(&self) -> bool {
+    /// Whether it is without a packet because of its inputs: one is unusable or damaged, or they were left before
+    /// they had `ended`.
+    pub(crate) fn left_without_a_packet(&self, ended: bool) -> bool {
         let is_bad = |kind| matches!(kind, FaultKind::Unusable | FaultKind::Damaged);
-        !self.faults.iter().any(|fault| is_bad(fault.kind))
+        let is_sound = ended && !self.faults.iter().any(|fault| is_bad(fault.kind));
+        self.packets == 0 && !is_sound
     }
 
     /// Records that did not reach a destination, of all destinations together.
@@ -273,8 +278,8 @@ impl<'s, T: Stage> Run<'s, T> {
         }
         self.write_out(u64::MAX)?;
         self.report.complete_to = Timestamp::MAX;
-        let is_sound = self.has_ended && self.report.is_sound();
-        self.outputs.finish_after(self.report.packets, is_sound)
+        self.report.is_unread = self.report.left_without_a_packet(self.has_ended);
+        self.outputs.finish_after(self.report.is_unread)
     }
 }
 

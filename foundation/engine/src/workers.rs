@@ -279,8 +279,8 @@ impl<K: RecordKind> Writer<'_, K> {
                 break;
             }
         }
-        let is_sound = self.total.is_sound();
-        Ok(outputs.finish_after(self.total.packets, is_sound)?)
+        self.total.is_unread = self.total.left_without_a_packet(true);
+        Ok(outputs.finish_after(self.total.is_unread)?)
     }
 
     fn take(&mut self, mut batch: K::Batch, outputs: &mut Outputs<K>) -> Result<(), NoOutput> {

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use anyhow::Context;
-use linkweir_engine::RunReport;
+use linkweir_engine::{Fault, FaultKind, RunReport};
 use linkweir_record::human::{thousands, to_f64};
 use linkweir_report::page::{Page, table};
 use linkweir_report::plot::{Axis, Marks, Plot, Scale, Series, Unit};
@@ -41,8 +41,12 @@ pub(super) fn run(args: &FeedArgs, destination: &Path, signals: &Signals) -> any
         warn(&error.to_string());
         exit = Exit::Failed;
     }
+    let is_unusable = |fault: &Fault| fault.kind == FaultKind::Unusable;
+    let has_unusable = report.faults.iter().any(is_unusable);
     let ending = destination.extension().and_then(std::ffi::OsStr::to_str);
     match ending {
+        // A picture of nothing replaces no other.
+        _ if report.packets == 0 && (has_unusable || exit != Exit::Done) => Ok(()),
         Some("svg") => picture.write_whole(svg(&spread).as_bytes()),
         Some("html" | "htm") => picture.write_whole(html(&spread, &report).as_bytes()),
         _ => picture.write_json(&spread.to_json(true)),
@@ -65,11 +69,7 @@ pub(super) fn run(args: &FeedArgs, destination: &Path, signals: &Signals) -> any
     if lost > 0 || !report.faults.is_empty() {
         exit = exit.max(Exit::DataLost);
     }
-    if report
-        .faults
-        .iter()
-        .any(|fault| fault.kind == linkweir_engine::FaultKind::Unusable)
-    {
+    if has_unusable {
         exit = exit.max(Exit::Failed);
     }
     Ok(exit)

@@ -225,8 +225,8 @@ impl Trial {
     fn finish(mut self, is_sound: bool) -> (Stats, Exit) {
         self.stage.finish(self.last, &mut self.effects);
         self.put_away();
-        let packets = u64::from(self.last > Timestamp::ZERO);
-        let ended = self.outputs.finish_after(packets, is_sound);
+        let is_unread = self.last == Timestamp::ZERO && !is_sound;
+        let ended = self.outputs.finish_after(is_unread);
         let losses = self.outputs.losses();
         ReportedLosses::default().tell(&losses);
         (self.stage.stats(), outputs::exit(ended, &losses))

@@ -111,6 +111,13 @@ impl Packets {
         }
     }
 
+    /// The run came to nothing: what stands at the destination stays.
+    pub(crate) fn abandon(&self) {
+        if let Some(shared) = &self.0 {
+            drop(shared.state().take());
+        }
+    }
+
     /// No packet comes any more: writes what is chosen and completes the file. `read` packets of the input
     /// were read.
     pub(crate) fn finish(

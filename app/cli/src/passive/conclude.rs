@@ -34,7 +34,16 @@ impl Ending<'_> {
         outcome: Result<(), RunError>,
     ) -> anyhow::Result<Exit> {
         let elapsed = self.watcher.finish(&mut report);
-        let packets = self.watcher.finish_packets(self.flags.input, &mut report);
+        // A run that came to nothing replaces nothing but the summary, which says so.
+        let keeps = report.is_unread && self.flags.output.store.files.overwrite;
+        let packets = if keeps {
+            self.documents.report = None;
+            self.documents.sketch = None;
+            self.watcher.packets.abandon();
+            None
+        } else {
+            self.watcher.finish_packets(self.flags.input, &mut report)
+        };
         let mut exit = match outcome {
             Ok(()) => Exit::Done,
             Err(RunError::Output(NoOutput::ClosedPipe)) => {

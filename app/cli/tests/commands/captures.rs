@@ -6,7 +6,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use crate::common::{
-    demo, demo_frames, demo_truth, http, http_stdin, installed, linkweir, plain, skipped, summary,
+    demo, demo_frames, demo_truth, http, http_stdin, installed, linkweir, plain, run, skipped,
+    summary,
 };
 use linkweir_testkit::capture_writer::{
     ByteOrder, PacketBlock, PcapVariant, PcapngInterface, erf, pcap, pcapng, snoop,
@@ -276,6 +277,61 @@ fn a_finished_file_stays() {
         assert_eq!(std::fs::read_to_string(&old).unwrap() == expected(), stays);
     }
     assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 3);
+}
+
+#[test]
+fn a_run_without_input_replaces_nothing_but_the_summary() {
+    let directory = tempdir().unwrap();
+    let at = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
+    let (page, sketch, packets, summary) = (
+        at("page.html"),
+        at("sketch.json"),
+        at("packets.pcapng"),
+        at("summary.json"),
+    );
+    let text = at("text.pcap");
+    std::fs::write(&text, "no packets here").unwrap();
+    let picture = at("spread.svg");
+    let all = [&page, &sketch, &packets, &summary, &picture];
+    for file in all {
+        std::fs::write(file, "old").unwrap();
+    }
+    let measure = |input: &str| {
+        run(&[
+            "http",
+            "-q",
+            "-r",
+            input,
+            "--no-output",
+            "--overwrite",
+            "--report",
+            &page,
+            "--sketch",
+            &sketch,
+            "--pcap-out",
+            &packets,
+            "--pcap-filter",
+            "status == 200",
+            "--summary",
+            &summary,
+        ])
+    };
+    let spread = |input: &str| {
+        let words = ["feed", "-q", "-r", input, "--overwrite", "--histogram"];
+        run(&[&words[..], &[picture.as_str()]].concat())
+    };
+    let replaced = || all.map(|file| std::fs::read(file).unwrap() != b"old");
+    measure(&text).exits(3);
+    spread(&text).exits(3);
+    assert_eq!(replaced(), [false, false, false, true, false]);
+    assert_eq!(
+        std::fs::read_dir(directory.path()).unwrap().count(),
+        6,
+        "no partial file is left"
+    );
+    measure(demo().to_str().unwrap()).exits(0);
+    spread(demo().to_str().unwrap()).exits(0);
+    assert_eq!(replaced(), [true; 5]);
 }
 
 #[test]
