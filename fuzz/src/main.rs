@@ -23,6 +23,7 @@ const TARGETS: &[(&str, Target)] = &[
     ("dns", proto::dns),
     ("http", http::one_stage),
     ("http1", proto::http1),
+    ("http2", proto::http2),
     ("http_inspector", inspectors::http),
     ("load_response", load::response),
     ("load_script", load::script),

@@ -5,6 +5,8 @@ use linkweir_proto::dns::{Data, MAX_NAME, Message, Name, take_framed};
 use linkweir_proto::http1::{
     MAX_HEAD, Outcome, chunked_length, classify, parse_request, parse_response,
 };
+use linkweir_proto::http2::frame::{FrameHeader, HEADER, content, promised, settings};
+use linkweir_proto::http2::hpack::{Decoder, MAX_FIELDS, Strings};
 use linkweir_proto::quic::{
     ClientInitials, Kind, LongHeader, Progress, parse_google_hello, public_version, user_agent,
 };
@@ -201,5 +203,39 @@ pub(crate) fn tls(input: &[u8]) {
         // More bytes change nothing.
         let longer = [input, &[0; 8]].concat();
         assert!(matches!(certificate_name(&longer), Parsed::Complete(same) if same == name));
+    }
+}
+
+/// Frames with their payloads as header blocks, read from the beginning and late: what both know is the same. No entry
+/// is larger than the smaller table: payloads are short.
+pub(crate) fn http2(input: &[u8]) {
+    let (mut first, mut late) = (Decoder::new(), Decoder::joined_late());
+    let mut strings = Strings::default();
+    let mut rest = input;
+    while let Some((header, behind)) = rest.split_first_chunk::<HEADER>() {
+        let header = FrameHeader::parse(header);
+        let length = (header.length as usize % 512).min(behind.len());
+        let (payload, behind) = behind.split_at(length);
+        rest = behind;
+        if let Some(block) = content(&header, payload) {
+            let (mut whole, mut partial) = (Vec::new(), Vec::new());
+            let mut held = 0;
+            let own = |part: Option<&[u8]>| part.map(<[u8]>::to_vec);
+            let all = first.decode(block, &mut strings, |field| {
+                held += field.name.map_or(0, <[u8]>::len) + field.value.map_or(0, <[u8]>::len);
+                whole.push((own(field.name), own(field.value)));
+            });
+            assert!(held <= MAX_FIELDS);
+            let some = late.decode(block, &mut strings, |field| {
+                partial.push((own(field.name), own(field.value)));
+            });
+            assert_eq!(all.map(|all| all.fields), some.map(|some| some.fields));
+            for (one, other) in whole.iter().zip(&partial) {
+                assert!(one.0.is_none() || other.0.is_none() || one.0 == other.0);
+                assert!(one.1.is_none() || other.1.is_none() || one.1 == other.1);
+            }
+        }
+        let _promised = promised(&header, payload);
+        assert!(settings(payload).count() <= payload.len() / 6);
     }
 }

@@ -9,6 +9,7 @@ pub mod bittorrent;
 pub mod dns;
 pub mod edonkey;
 pub mod http1;
+pub mod http2;
 pub mod msn;
 pub mod msnftp;
 pub mod quic;

@@ -108,6 +108,13 @@ const MEDIA: &[(&str, &[u8])] = &[
     ),
 ];
 
+/// Frames with the requests of RFC 7541 appendix C.4, the last one padded and with a priority, and an entry under a
+/// name that is older.
+const HTTP2: &[u8] = b"\0\0\x11\x01\x05\0\0\0\x01\x82\x86\x84\x41\x8c\xf1\xe3\xc2\xe5\xf2\x3a\x6b\xa0\xab\x90\xf4\xff\
+    \0\0\x0c\x01\x05\0\0\0\x03\x82\x86\x84\xbe\x58\x86\xa8\xeb\x10\x64\x9c\xbf\
+    \0\0\x20\x01\x2d\0\0\0\x05\x02\0\0\0\0\x10\x82\x87\x85\xbf\x40\x88\x25\xa8\x49\xe9\x5b\xa9\x7d\x7f\x89\x25\xa8\x49\xe9\x5b\xb8\xe8\xb4\xbf\0\0\
+    \0\0\x05\x09\x04\0\0\0\x07\x7f\x05\x01\x61\xbe";
+
 /// Messages that are no captured frames.
 fn messages(put: &impl Fn(&str, String, &[u8]) -> Result<()>) -> Result<()> {
     let initial = bytes_of(INITIAL);
@@ -137,6 +144,7 @@ fn messages(put: &impl Fn(&str, String, &[u8]) -> Result<()>) -> Result<()> {
     for (index, coded) in CODED.iter().enumerate() {
         put("decoder", format!("coded-{index}"), coded)?;
     }
+    put("http2", "requests".to_owned(), HTTP2)?;
     put("dns", "answer".to_owned(), DNS_ANSWER)?;
     let len = u16::try_from(DNS_ANSWER.len()).unwrap_or(0).to_be_bytes();
     let framed = [len.as_slice(), DNS_ANSWER].concat();
@@ -364,6 +372,7 @@ mod tests {
             "rtp",
             "application",
             "dns",
+            "http2",
             "http_inspector",
             "decoder",
         ] {
