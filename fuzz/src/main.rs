@@ -24,6 +24,7 @@ const TARGETS: &[(&str, Target)] = &[
     ("http", http::one_stage),
     ("http1", proto::http1),
     ("http2", proto::http2),
+    ("http2_direction", proto::http2_direction),
     ("http_inspector", inspectors::http),
     ("load_response", load::response),
     ("load_script", load::script),

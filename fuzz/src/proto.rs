@@ -5,8 +5,9 @@ use linkweir_proto::dns::{Data, MAX_NAME, Message, Name, take_framed};
 use linkweir_proto::http1::{
     MAX_HEAD, Outcome, chunked_length, classify, parse_request, parse_response,
 };
+use linkweir_proto::http2::direction::{Direction, Headers, Listener};
 use linkweir_proto::http2::frame::{FrameHeader, HEADER, content, promised, settings};
-use linkweir_proto::http2::hpack::{Decoder, MAX_FIELDS, Strings};
+use linkweir_proto::http2::hpack::{Decoder, Field, MAX_FIELDS, Strings};
 use linkweir_proto::quic::{
     ClientInitials, Kind, LongHeader, Progress, parse_google_hello, public_version, user_agent,
 };
@@ -237,5 +238,52 @@ pub(crate) fn http2(input: &[u8]) {
         }
         let _promised = promised(&header, payload);
         assert!(settings(payload).count() <= payload.len() / 6);
+    }
+}
+
+/// What a direction says of content: no more than there was.
+#[derive(Default)]
+struct Content {
+    captured: usize,
+    all: u64,
+}
+
+impl Listener for Content {
+    fn field(&mut self, _: Field<'_>) {}
+    fn headers(&mut self, headers: &Headers) {
+        assert!(headers.from_ns <= headers.to_ns);
+    }
+    fn data(&mut self, _: u32, bytes: &[u8], len: u32, _: bool, _: u64) {
+        self.captured += bytes.len();
+        self.all += u64::from(len);
+    }
+    fn reset(&mut self, _: u32, _: u32, _: u64) {}
+    fn goaway(&mut self, _: u32, _: u64) {}
+}
+
+/// A direction in segments with gaps: the first byte says how it begins, then each segment has its length and how
+/// many bytes are missing behind it in front.
+pub(crate) fn http2_direction(input: &[u8]) {
+    let Some((how, mut rest)) = input.split_first() else {
+        return;
+    };
+    let mut direction = match how % 3 {
+        0 => Direction::of_client(),
+        1 => Direction::of_server(),
+        _ => Direction::joined_late(),
+    };
+    let (mut content, mut strings) = (Content::default(), Strings::default());
+    let (mut pushed, mut missing, mut now) = (0, 0_u64, 0);
+    while let Some((&[len, gap], behind)) = rest.split_first_chunk() {
+        let (segment, behind) = behind.split_at(usize::from(len).min(behind.len()));
+        rest = behind;
+        now += 1;
+        direction.push(segment, now, &mut strings, &mut content);
+        direction.gap(u32::from(gap), now, &mut content);
+        pushed += segment.len();
+        missing += u64::from(gap);
+        assert!(content.captured <= pushed);
+        assert!(content.all <= pushed as u64 + missing);
+        assert!(direction.counters().skipped <= pushed as u64);
     }
 }

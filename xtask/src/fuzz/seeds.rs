@@ -145,6 +145,9 @@ fn messages(put: &impl Fn(&str, String, &[u8]) -> Result<()>) -> Result<()> {
         put("decoder", format!("coded-{index}"), coded)?;
     }
     put("http2", "requests".to_owned(), HTTP2)?;
+    // This target takes how the direction begins, the length of a segment and that of the gap behind it in front.
+    let segment = [&[1, u8::try_from(HTTP2.len()).unwrap_or(u8::MAX), 0], HTTP2].concat();
+    put("http2_direction", "requests".to_owned(), &segment)?;
     put("dns", "answer".to_owned(), DNS_ANSWER)?;
     let len = u16::try_from(DNS_ANSWER.len()).unwrap_or(0).to_be_bytes();
     let framed = [len.as_slice(), DNS_ANSWER].concat();
@@ -373,6 +376,7 @@ mod tests {
             "application",
             "dns",
             "http2",
+            "http2_direction",
             "http_inspector",
             "decoder",
         ] {

@@ -2,6 +2,7 @@
 //!
 //! A connection is followed by whoever keeps its bytes in order; here are the parts, each from its bytes.
 
+pub mod direction;
 pub mod frame;
 pub mod hpack;
 

@@ -32,6 +32,8 @@ pub enum Fault {
     Huffman,
     /// Index 0, which stands for nothing (RFC 7541 sec. 6.1).
     Index,
+    /// It is longer than what is kept of one, or comes in too many parts.
+    Long,
 }
 
 /// What one block came to.
