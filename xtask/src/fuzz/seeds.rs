@@ -110,10 +110,13 @@ const MEDIA: &[(&str, &[u8])] = &[
 
 /// Frames with the requests of RFC 7541 appendix C.4, the last one padded and with a priority, and an entry under a
 /// name that is older.
-const HTTP2: &[u8] = b"\0\0\x11\x01\x05\0\0\0\x01\x82\x86\x84\x41\x8c\xf1\xe3\xc2\xe5\xf2\x3a\x6b\xa0\xab\x90\xf4\xff\
-    \0\0\x0c\x01\x05\0\0\0\x03\x82\x86\x84\xbe\x58\x86\xa8\xeb\x10\x64\x9c\xbf\
-    \0\0\x20\x01\x2d\0\0\0\x05\x02\0\0\0\0\x10\x82\x87\x85\xbf\x40\x88\x25\xa8\x49\xe9\x5b\xa9\x7d\x7f\x89\x25\xa8\x49\xe9\x5b\xb8\xe8\xb4\xbf\0\0\
-    \0\0\x05\x09\x04\0\0\0\x07\x7f\x05\x01\x61\xbe";
+const HTTP2: [&[u8]; 4] = [
+    b"\0\0\x11\x01\x05\0\0\0\x01\x82\x86\x84\x41\x8C\xF1\xE3\xC2\xE5\xF2\x3A\x6B\xA0\xAB\x90\xF4\xFF",
+    b"\0\0\x0C\x01\x05\0\0\0\x03\x82\x86\x84\xBE\x58\x86\xA8\xEB\x10\x64\x9C\xBF",
+    b"\0\0\x20\x01\x2D\0\0\0\x05\x02\0\0\0\0\x10\x82\x87\x85\xBF\x40\x88\x25\xA8\x49\xE9\x5B\xA9\x7D\x7F\
+      \x89\x25\xA8\x49\xE9\x5B\xB8\xE8\xB4\xBF\0\0",
+    b"\0\0\x05\x09\x04\0\0\0\x07\x7F\x05\x01\x61\xBE",
+];
 
 /// Messages that are no captured frames.
 fn messages(put: &impl Fn(&str, String, &[u8]) -> Result<()>) -> Result<()> {
@@ -144,10 +147,17 @@ fn messages(put: &impl Fn(&str, String, &[u8]) -> Result<()>) -> Result<()> {
     for (index, coded) in CODED.iter().enumerate() {
         put("decoder", format!("coded-{index}"), coded)?;
     }
-    put("http2", "requests".to_owned(), HTTP2)?;
-    // This target takes how the direction begins, the length of a segment and that of the gap behind it in front.
-    let segment = [&[1, u8::try_from(HTTP2.len()).unwrap_or(u8::MAX), 0], HTTP2].concat();
-    put("http2_direction", "requests".to_owned(), &segment)?;
+    for (index, frame) in HTTP2.iter().enumerate() {
+        put("http2", format!("frame-{index}"), frame)?;
+        // This target takes how the direction begins, the length of a segment and that of the gap behind it in front.
+        let segment = [
+            &[1, u8::try_from(frame.len()).unwrap_or(u8::MAX), 0],
+            *frame,
+        ]
+        .concat();
+        put("http2_direction", format!("frame-{index}"), &segment)?;
+    }
+    put("http2", "frames".to_owned(), &HTTP2.concat())?;
     put("dns", "answer".to_owned(), DNS_ANSWER)?;
     let len = u16::try_from(DNS_ANSWER.len()).unwrap_or(0).to_be_bytes();
     let framed = [len.as_slice(), DNS_ANSWER].concat();
