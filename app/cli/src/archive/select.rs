@@ -1,8 +1,7 @@
 //! Which series, rows and times are meant.
 
-use linkweir_sketch::archive::{Ladder, ReadFault, Reader, Reading};
+use linkweir_sketch::archive::{Ladder, ReadAt, ReadFault, Reader, Reading};
 use linkweir_sketch::cells::{Catalogue, Kind};
-use linkweir_tstat::archive::ArchiveFile;
 
 /// A series as it is shown: one of the archive, or a counter of bytes in bits.
 #[derive(Debug, Clone, PartialEq)]
@@ -110,7 +109,7 @@ pub(crate) struct Held {
 }
 
 impl Held {
-    pub(crate) fn of(reader: &mut Reader<ArchiveFile>) -> Result<Self, ReadFault> {
+    pub(crate) fn of(reader: &mut Reader<impl ReadAt>) -> Result<Self, ReadFault> {
         let last = reader.ladder().levels().len().saturating_sub(1);
         let (step_ns, span_ns) = (reader.ladder().step_ns(), reader.ladder().span_ns(last));
         let mut fine = reader.rows(0)?;
@@ -173,7 +172,8 @@ pub(crate) fn levels(ladder: &Ladder, names: &[String]) -> Result<Vec<usize>, St
 #[cfg(test)]
 mod tests {
     use super::*;
-    use linkweir_sketch::cells::catalogue;
+    use linkweir_sketch::archive::{Archive, Level};
+    use linkweir_sketch::cells::{CellSet, catalogue};
 
     #[test]
     fn names_and_beginnings_of_names() {
@@ -199,6 +199,38 @@ mod tests {
             (24, Some(12.0))
         );
         assert_eq!(named(&views, "packets_tcp_in").unwrap().unit, "packets/s");
+    }
+
+    #[test]
+    fn a_damaged_row_is_not_the_latest_step() {
+        let step = 300_000_000_000;
+        let levels = [(1, 7), (3, 4)].map(|(steps, rows)| Level { steps, rows });
+        let ladder = Ladder::new(step, levels.to_vec()).unwrap();
+        let series = catalogue().clone();
+        let size = Archive::<Vec<u8>>::file_bytes(&ladder, &series);
+        let memory = vec![0; usize::try_from(size).unwrap()];
+        let mut archive = Archive::create(memory, ladder, series).unwrap();
+        let first = 5_000_000_u64;
+        for number in first..first + 3 {
+            archive.put(number, &CellSet::of(catalogue())).unwrap();
+        }
+        let mut bytes = archive.memory().clone();
+        let held = |bytes: &[u8]| {
+            let mut reader = Reader::open(bytes, bytes.len() as u64).unwrap();
+            let held = Held::of(&mut reader).unwrap();
+            (held.oldest / step, held.newest / step)
+        };
+        assert_eq!(held(&bytes), (first, first + 3));
+        // Wherever its number stands, one more than it is, there is a later one that could stand in its place.
+        let (latest, later) = (first + 3, first + 3 + 7_000_000);
+        let places: Vec<usize> = (0..bytes.len() - 8)
+            .filter(|at| bytes[*at..].starts_with(&latest.to_le_bytes()))
+            .collect();
+        assert!(!places.is_empty());
+        for at in places {
+            bytes[at..at + 8].copy_from_slice(&later.to_le_bytes());
+        }
+        assert_eq!(held(&bytes), (first, first + 2));
     }
 
     #[test]

@@ -323,6 +323,19 @@ fn a_run_without_input_replaces_nothing_but_the_summary() {
     let replaced = || all.map(|file| std::fs::read(file).unwrap() != b"old");
     measure(&text).exits(3);
     spread(&text).exits(3);
+    // Nor do the other commands that read captures replace records.
+    let policy = at("policy.toml");
+    std::fs::write(&policy, "[gateway]\ndefault = \"allow\"\n").unwrap();
+    for words in [
+        &["halves", "-q", "-r", &text, "-w", &sketch][..],
+        &[
+            "gateway", "check", "--config", &policy, "-r", &text, "-w", &sketch,
+        ],
+    ] {
+        run(&[words, &["--overwrite"]].concat()).exits(3);
+        assert_eq!(std::fs::read(&sketch).unwrap(), b"old");
+    }
+    std::fs::remove_file(&policy).unwrap();
     assert_eq!(replaced(), [false, false, false, true, false]);
     assert_eq!(
         std::fs::read_dir(directory.path()).unwrap().count(),
