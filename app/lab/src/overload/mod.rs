@@ -47,6 +47,8 @@ const SETTLE: Duration = Duration::from_secs(10);
 struct Pair {
     mmpp: Played,
     constant: Played,
+    /// The limit by which the rate was chosen, answers a second.
+    assumed: f64,
 }
 
 impl Pair {
@@ -91,7 +93,7 @@ pub(crate) fn run(settings: &Settings, testbed: &mut Testbed<'_>) -> Result<Repo
     player
         .testbed
         .tell(&format!("it answers {limit:.0} a second"));
-    let far = pair(&mut player, settings, &model, "far", settings.far * limit)?;
+    let far = pair(&mut player, settings, &model, "far", (limit, settings.far))?;
     let realised = rate(&far.mmpp, settings);
     // More than the model's mean, or less: so it will be again.
     let surplus = realised / (settings.far * limit);
@@ -104,8 +106,14 @@ pub(crate) fn run(settings: &Settings, testbed: &mut Testbed<'_>) -> Result<Repo
     let mut limit_now = limit.min(far.limit());
     let mut near: Vec<Pair> = Vec::new();
     for round in 1..=settings.rounds.max(1) {
-        let (name, wanted) = (format!("near{round}"), settings.near * limit_now / surplus);
-        near.push(pair(&mut player, settings, &model, &name, wanted)?);
+        let (name, part) = (format!("near{round}"), settings.near / surplus);
+        near.push(pair(
+            &mut player,
+            settings,
+            &model,
+            &name,
+            (limit_now, part),
+        )?);
         let Some(last) = near.last() else { break };
         if settings.is_quiet(last) {
             break;
@@ -118,6 +126,7 @@ pub(crate) fn run(settings: &Settings, testbed: &mut Testbed<'_>) -> Result<Repo
     let mut near = near.into_iter();
     let judged = near.next();
     let is_quiet = judged.as_ref().is_some_and(|pair| settings.is_quiet(pair));
+    let assumed = judged.as_ref().map_or(limit, |pair| pair.assumed);
     let pairs = std::iter::once(far).chain(judged).chain(near);
     let mut runs: Vec<Played> = pairs.flat_map(|pair| [pair.mmpp, pair.constant]).collect();
     runs.push(volley);
@@ -133,7 +142,7 @@ pub(crate) fn run(settings: &Settings, testbed: &mut Testbed<'_>) -> Result<Repo
     let seen = seen::read(testbed, &runs, &web.visits())?;
     let observations = tables::Observations {
         settings,
-        limit,
+        limits: [limit, assumed],
         runs: &runs,
         seen: &seen,
         is_quiet,
@@ -152,14 +161,15 @@ impl Settings {
     }
 }
 
-/// Runs the model at this mean rate, and then constant gaps at the mean that came of it.
+/// Runs the model at this part of a limit, and then constant gaps at the mean that came of it.
 fn pair(
     player: &mut Player<'_, '_>,
     settings: &Settings,
     model: &str,
     name: &str,
-    wanted: f64,
+    (limit, part): (f64, f64),
 ) -> Result<Pair, LabError> {
+    let wanted = part * limit;
     let duration = settings.duration;
     let until = format!("{}ms", duration.as_millis());
     let bin = format!("{}ns", settings.model_bin.as_nanos());
@@ -184,7 +194,11 @@ fn pair(
         words: ["--duration", &until].map(str::to_owned).to_vec(),
         duration,
     })?;
-    Ok(Pair { mmpp, constant })
+    Ok(Pair {
+        mmpp,
+        constant,
+        assumed: limit,
+    })
 }
 
 /// Sessions a second that the schedule had.

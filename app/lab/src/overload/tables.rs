@@ -20,7 +20,8 @@ const COLUMNS: [&str; JUDGED] = ["far: MMPP", "far: constant", "near: MMPP", "ne
 /// Everything that was said: first the four runs of the table, then others.
 pub(super) struct Observations<'a> {
     pub(super) settings: &'a Settings,
-    pub(super) limit: f64,
+    /// Answers that the server can give a second: as was found first, and as was known when the runs near it began.
+    pub(super) limits: [f64; 2],
     pub(super) runs: &'a [Played],
     pub(super) seen: &'a [Seen],
     /// Whether the server had its core near the limit.
@@ -34,9 +35,10 @@ impl Observations<'_> {
     pub(super) fn report(&self) -> Report {
         let mut report = Report::default();
         let settings = self.settings;
+        let [first, _] = self.limits;
         report.fact(
             "the server's limit",
-            format!("{:.0} answers in a second of its processor", self.limit),
+            format!("{first:.0} answers in a second of its processor"),
         );
         report.fact(
             "arrivals",
@@ -101,10 +103,15 @@ impl Observations<'_> {
         let rates = self
             .of_runs(|run, _| Some(run.planned() as f64 / self.settings.duration.as_secs_f64()));
         table.row("rate", Unit::PerSecond, Rule::Shown, &rates);
-        let part = rates.iter().map(|rate| Some((*rate)? / self.limit));
+        let [first, then] = self.limits;
+        let limits = [first, first, then, then];
+        let part = rates
+            .iter()
+            .zip(limits)
+            .map(|(rate, limit)| Some((*rate)? / limit));
         let part: Vec<Option<f64>> = part.collect();
         table.row("  of the limit", Unit::Part, Rule::Shown, &part);
-        let queue = self.of_runs(|_, seen| mean_response(&seen.planned, 1.0 / self.limit));
+        let queue = self.of_runs(|_, seen| mean_response(&seen.planned, 1.0 / first));
         table.row("avg of a queue", Unit::Seconds, Rule::Shown, &queue);
         table
     }

@@ -35,14 +35,14 @@ fn everybody_counts_the_same_near_the_limit() {
     for name in ["web/access.log", "http.jsonl"] {
         assert_eq!(lines(&kept.join(name)) as f64, all, "{name}");
     }
-    // The second pair is where it should be, whatever path the model took: nearer to the limit, at
-    // one mean rate.
+    // The second pair is where it should be, whatever path the model took and whatever the server could do by
+    // then: nearer to the limit, at one mean rate.
     let rates = figures(
         &found,
         "response time, as the client saw it",
         "  of the limit",
     );
-    assert!((0.5..0.88).contains(&rates[2]), "{rates:?}");
+    assert!((0.65..0.95).contains(&rates[2]), "{rates:?}");
     assert!((rates[2] - rates[3]).abs() < 0.01, "{rates:?}");
 }
 
