@@ -69,7 +69,8 @@ pub struct RunReport {
 impl RunReport {
     /// Whether it is without a packet because of its inputs: one is unusable or damaged, or they were left before
     /// they had `ended`.
-    pub(crate) fn left_without_a_packet(&self, ended: bool) -> bool {
+    #[must_use]
+    pub fn left_without_a_packet(&self, ended: bool) -> bool {
         let is_bad = |kind| matches!(kind, FaultKind::Unusable | FaultKind::Damaged);
         let is_sound = ended && !self.faults.iter().any(|fault| is_bad(fault.kind));
         self.packets == 0 && !is_sound

@@ -46,7 +46,7 @@ pub(super) fn run(args: &FeedArgs, destination: &Path, signals: &Signals) -> any
     let ending = destination.extension().and_then(std::ffi::OsStr::to_str);
     match ending {
         // A picture of nothing replaces no other.
-        _ if report.packets == 0 && (has_unusable || exit != Exit::Done) => Ok(()),
+        _ if report.left_without_a_packet(exit == Exit::Done) => Ok(()),
         Some("svg") => picture.write_whole(svg(&spread).as_bytes()),
         Some("html" | "htm") => picture.write_whole(html(&spread, &report).as_bytes()),
         _ => picture.write_json(&spread.to_json(true)),

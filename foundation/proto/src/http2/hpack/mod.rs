@@ -218,7 +218,7 @@ impl<'a> Rest<'a> {
             return Ok(bytes);
         }
         into.clear();
-        huffman::decode(bytes, into)?;
+        huffman::decode(bytes, into).ok_or(Fault::Huffman)?;
         Ok(into)
     }
 }
