@@ -5,6 +5,7 @@
 mod captures;
 mod http;
 mod inspectors;
+mod keys;
 mod load;
 mod proto;
 mod wire;
@@ -34,7 +35,9 @@ const TARGETS: &[(&str, Target)] = &[
     ("quic", proto::quic),
     ("rtp", proto::rtp),
     ("shards", http::shards),
+    ("stream", keys::stream),
     ("tls", proto::tls),
+    ("tls_keys", keys::tls),
     ("wire", wire::target),
 ];
 

@@ -25,6 +25,14 @@ enum May {
 const HOUSE: &[(&str, May)] = &[
     ("foundation/wire", May::Only(&[])),
     ("foundation/proto", May::Only(&["linkweir-wire"])),
+    (
+        "foundation/keys",
+        May::Only(&["linkweir-proto", "linkweir-wire"]),
+    ),
+    (
+        "foundation/stream",
+        May::Only(&["linkweir-table", "linkweir-wire"]),
+    ),
     ("foundation/table", May::Only(&["linkweir-wire"])),
     ("foundation/sketch", May::Only(&["linkweir-wire"])),
     (

@@ -14,6 +14,32 @@ pub(super) fn directory(work: &Path, target: &str) -> PathBuf {
     work.join("seeds").join(target)
 }
 
+/// A recorded connection of TLS, as its target takes it: what it is and its length in front of each part.
+fn recorded(text: &str) -> Vec<u8> {
+    let mut all = Vec::new();
+    for line in text.lines() {
+        let Some((kind, rest)) = line.split_once(' ') else {
+            continue;
+        };
+        let hex = |digits: &str| -> Vec<u8> {
+            let pairs = digits.as_bytes().chunks(2);
+            pairs
+                .filter_map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok())
+                .collect()
+        };
+        let (kind, bytes) = match kind {
+            "C" => (0, hex(rest)),
+            "S" => (1, hex(rest)),
+            "K" => (2, format!("{rest}\n").into_bytes()),
+            _ => continue,
+        };
+        all.push(kind);
+        all.extend(u16::try_from(bytes.len()).unwrap_or(u16::MAX).to_be_bytes());
+        all.extend(bytes);
+    }
+    all
+}
+
 /// Writes the seeds of all targets below `work`.
 ///
 /// # Errors
@@ -158,6 +184,17 @@ fn messages(put: &impl Fn(&str, String, &[u8]) -> Result<()>) -> Result<()> {
         put("http2_direction", format!("frame-{index}"), &segment)?;
     }
     put("http2", "frames".to_owned(), &HTTP2.concat())?;
+    for name in ["aes128-sha-etm", "aes256-sha"] {
+        let path = root().join("foundation/keys/tests/openssl").join(name);
+        let text = std::fs::read_to_string(path.with_extension("txt"))?;
+        put("tls_keys", name.to_owned(), &recorded(&text))?;
+    }
+    // Where a segment begins, its length, what was cut off, and what time passed, of three.
+    put(
+        "stream",
+        "late".to_owned(),
+        &[0, 0, 9, 0, 1, 0, 20, 9, 3, 1, 0, 9, 11, 0, 1],
+    )?;
     put("dns", "answer".to_owned(), DNS_ANSWER)?;
     let len = u16::try_from(DNS_ANSWER.len()).unwrap_or(0).to_be_bytes();
     let framed = [len.as_slice(), DNS_ANSWER].concat();
@@ -389,6 +426,8 @@ mod tests {
             "http2_direction",
             "http_inspector",
             "decoder",
+            "tls_keys",
+            "stream",
         ] {
             let count = std::fs::read_dir(directory(&directory_of_test, target))
                 .unwrap()

@@ -8,8 +8,10 @@ use super::{MessageHeader, Parsed};
 mod extension {
     pub(super) const SERVER_NAME: u16 = 0;
     pub(super) const ALPN: u16 = 16;
+    pub(super) const ENCRYPT_THEN_MAC: u16 = 22;
     pub(super) const SESSION_TICKET: u16 = 35;
     pub(super) const PRE_SHARED_KEY: u16 = 41;
+    pub(super) const EARLY_DATA: u16 = 42;
     pub(super) const SUPPORTED_VERSIONS: u16 = 43;
     pub(super) const QUIC_PARAMETERS: u16 = 57;
     /// NPN, which ALPN replaced: in the server's hello the list of its protocols.
@@ -42,6 +44,8 @@ pub struct ClientHello<'a> {
     /// Highest version offered, as on the wire: of `supported_versions` where it is there. Drafts
     /// of TLS 1.3 count as it.
     pub version: u16,
+    /// By which a key log has the secrets (RFC 9850).
+    pub random: [u8; 32],
     /// Id of the session to resume; of TLS 1.3 without meaning.
     pub session_id: &'a [u8],
     /// Host name of the `server_name` extension (RFC 6066 sec. 3).
@@ -50,6 +54,10 @@ pub struct ClientHello<'a> {
     pub alpn: Alpn<'a>,
     /// Whether it carries a ticket (RFC 5077).
     pub has_ticket: bool,
+    /// Whether it offers MACs of the ciphertext (RFC 7366).
+    pub encrypts_then_mac: bool,
+    /// Whether data may follow before the answer (RFC 8446 sec. 4.2.10).
+    pub has_early_data: bool,
     /// Whether it offers pre-shared keys (RFC 8446 sec. 4.2.11).
     pub has_pre_shared_key: bool,
     /// Whether it has the extension of an encrypted hello (RFC 9849), which some clients send with
@@ -64,6 +72,12 @@ pub struct ClientHello<'a> {
 pub struct ServerHello<'a> {
     /// Version chosen, as on the wire; drafts of TLS 1.3 count as it.
     pub version: u16,
+    /// Random of the server.
+    pub random: [u8; 32],
+    /// Cipher suite, as on the wire.
+    pub suite: u16,
+    /// Whether MACs are of the ciphertext (RFC 7366).
+    pub encrypts_then_mac: bool,
     /// Id of the session.
     pub session_id: &'a [u8],
     /// The protocol chosen; empty of TLS 1.3, where it is encrypted.
@@ -151,13 +165,15 @@ pub fn parse_client_hello(message: &[u8]) -> Parsed<ClientHello<'_>> {
 /// Reads fields until the bytes end: `None` where they end within what is not an extension.
 fn read_client_hello<'a>(reader: &mut Reader<'a>, hello: &mut ClientHello<'a>) -> Option<()> {
     hello.version = known_version(reader.u16()?)?;
-    let _random = reader.array::<32>()?;
+    hello.random = reader.array()?;
     hello.session_id = reader.vector8().filter(|id| id.len() <= 32)?;
     let _cipher_suites = reader.vector16()?;
     let _compression = reader.vector8()?;
     extensions(reader, |kind, content| match kind {
         extension::SERVER_NAME => hello.server_name = server_name(content).unwrap_or_default(),
         extension::ALPN => hello.alpn = alpn_of(content),
+        extension::ENCRYPT_THEN_MAC => hello.encrypts_then_mac = true,
+        extension::EARLY_DATA => hello.has_early_data = true,
         extension::SESSION_TICKET => hello.has_ticket = !content.is_empty(),
         extension::PRE_SHARED_KEY => hello.has_pre_shared_key = true,
         extension::SUPPORTED_VERSIONS => {
@@ -195,13 +211,15 @@ pub fn parse_server_hello(message: &[u8]) -> Parsed<ServerHello<'_>> {
 
 fn read_server_hello<'a>(reader: &mut Reader<'a>, hello: &mut ServerHello<'a>) -> Option<()> {
     hello.version = known_version(reader.u16()?)?;
-    hello.is_retry = reader.array::<32>()? == RETRY_RANDOM;
+    hello.random = reader.array()?;
+    hello.is_retry = hello.random == RETRY_RANDOM;
     hello.session_id = reader.vector8().filter(|id| id.len() <= 32)?;
-    let _cipher_suite = reader.u16()?;
+    hello.suite = reader.u16()?;
     let _compression = reader.u8()?;
     extensions(reader, |kind, content| match kind {
         extension::ALPN => hello.alpn = alpn_of(content),
         extension::NEXT_PROTOCOL if hello.alpn == Alpn::default() => hello.alpn = Alpn(content),
+        extension::ENCRYPT_THEN_MAC => hello.encrypts_then_mac = true,
         extension::PRE_SHARED_KEY => hello.has_pre_shared_key = true,
         extension::SUPPORTED_VERSIONS => {
             if let Some(version) = Reader::new(content).u16().and_then(known_version) {

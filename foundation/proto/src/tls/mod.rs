@@ -63,6 +63,22 @@ pub struct RecordHeader {
     pub len: u16,
 }
 
+impl ContentType {
+    /// The content with this number.
+    #[inline]
+    #[must_use]
+    pub const fn of(number: u8) -> Option<Self> {
+        match number {
+            20 => Some(Self::ChangeCipherSpec),
+            21 => Some(Self::Alert),
+            22 => Some(Self::Handshake),
+            23 => Some(Self::ApplicationData),
+            24 => Some(Self::Heartbeat),
+            _ => None,
+        }
+    }
+}
+
 impl RecordHeader {
     /// Bytes of a header.
     pub const LEN: usize = 5;
@@ -75,13 +91,8 @@ impl RecordHeader {
     #[must_use]
     pub const fn parse(bytes: [u8; Self::LEN]) -> Option<Self> {
         let [content, major, minor, high, low] = bytes;
-        let content = match content {
-            20 => ContentType::ChangeCipherSpec,
-            21 => ContentType::Alert,
-            22 => ContentType::Handshake,
-            23 => ContentType::ApplicationData,
-            24 => ContentType::Heartbeat,
-            _ => return None,
+        let Some(content) = ContentType::of(content) else {
+            return None;
         };
         let len = u16::from_be_bytes([high, low]);
         if major != 3 || minor > 4 || len > Self::MAX_LEN {
@@ -103,12 +114,18 @@ pub mod message_type {
     pub const SERVER_HELLO: u8 = 2;
     /// A ticket for a later session.
     pub const NEW_SESSION_TICKET: u8 = 4;
+    /// TLS 1.3: the client has sent what it sends before it has an answer.
+    pub const END_OF_EARLY_DATA: u8 = 5;
     /// Certificates.
     pub const CERTIFICATE: u8 = 11;
     /// The server's part of the key exchange.
     pub const SERVER_KEY_EXCHANGE: u8 = 12;
     /// The end of the server's part.
     pub const SERVER_HELLO_DONE: u8 = 14;
+    /// The end of the handshake.
+    pub const FINISHED: u8 = 20;
+    /// TLS 1.3: its sender goes on with new keys.
+    pub const KEY_UPDATE: u8 = 24;
 }
 
 /// The header of a handshake message.

@@ -1,0 +1,584 @@
+//! A connection, both directions from bytes in order: which keys hold for which record, and what is in it.
+
+use linkweir_proto::tls::{
+    ContentType, Parsed, RecordHeader, message_type, parse_client_hello, parse_server_hello,
+};
+use linkweir_wire::Side;
+
+use crate::half::{Framing, Half, Missing, State, Times, find_header};
+use crate::log::{Label, Secret, Secrets};
+use crate::record::{Agreed, Pair, Place, RecordKeys, next_generation};
+use crate::suite::Suite;
+use crate::{ConnectionCounters, Listener, Shared};
+
+/// Versions, as on the wire.
+const TLS_1_2: u16 = 0x0303;
+const TLS_1_3: u16 = 0x0304;
+/// Suites of TLS 1.3 in which early data may be encrypted, which its sender alone knows at first.
+const OF_THIRTEEN: [u16; 3] = [0x1301, 0x1302, 0x1303];
+/// Records that a server that refuses early data passes over.
+const MAX_REFUSED: u32 = 1024;
+
+/// A connection of TLS 1.2 or 1.3.
+///
+/// Shape: two directions, each with the record or handshake message that is not complete (up to 18 and 64 KiB).
+/// Cost: that of the cipher, a copy of each record, and of a look-up in the log for each hello.
+#[derive(Debug)]
+pub struct Connection {
+    client: Half,
+    server: Half,
+    client_random: Option<[u8; 32]>,
+    server_random: [u8; 32],
+    /// Version and suite that the server chose, 0 before.
+    version: u16,
+    suite: u16,
+    /// Whether client and server have the extension `encrypt_then_mac`.
+    encrypts_first: [bool; 2],
+    /// Whether the client may have sent early data.
+    offers_early: bool,
+    /// Early data that the server refused, records.
+    refused_early: u32,
+    counters: ConnectionCounters,
+}
+
+impl Default for Connection {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Connection {
+    /// From its first byte on: what joins later cannot be opened, since the randoms are not known.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            client: Half::new(),
+            server: Half::new(),
+            client_random: None,
+            server_random: [0; 32],
+            version: 0,
+            suite: 0,
+            encrypts_first: [false; 2],
+            offers_early: false,
+            refused_early: 0,
+            counters: ConnectionCounters::default(),
+        }
+    }
+
+    /// What became of its records.
+    #[must_use]
+    pub const fn counters(&self) -> ConnectionCounters {
+        self.counters
+    }
+
+    /// The version that the server chose, as on the wire; 0 before.
+    #[must_use]
+    pub const fn version(&self) -> u16 {
+        self.version
+    }
+
+    /// The suite that the server chose; 0 before.
+    #[must_use]
+    pub const fn suite(&self) -> u16 {
+        self.suite
+    }
+
+    /// Bytes that it keeps.
+    #[must_use]
+    pub const fn held(&self) -> usize {
+        self.client.held() + self.server.held()
+    }
+
+    /// The connection is over: what it kept is no longer counted.
+    pub fn end(self, shared: &mut Shared<'_>) {
+        *shared.held = shared.held.saturating_sub(self.held());
+    }
+
+    const fn half(&mut self, side: Side) -> &mut Half {
+        match side {
+            Side::Client => &mut self.client,
+            Side::Server => &mut self.server,
+        }
+    }
+
+    /// So many bytes of a direction are missing.
+    pub fn gap(
+        &mut self,
+        side: Side,
+        bytes: u32,
+        shared: &mut Shared<'_>,
+        listener: &mut impl Listener,
+    ) {
+        let half = self.half(side);
+        let held = half.held();
+        let was_whole = matches!(half.framing, Framing::Body(_));
+        half.lose(bytes);
+        *shared.held = shared.held.saturating_sub(held - half.held());
+        self.counters.spoiled += u64::from(was_whole);
+        listener.lost(side);
+    }
+
+    /// The next bytes of a direction, in order.
+    pub fn push(
+        &mut self,
+        side: Side,
+        bytes: &[u8],
+        ts_ns: u64,
+        shared: &mut Shared<'_>,
+        listener: &mut impl Listener,
+    ) {
+        let held = self.held();
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            let taken = self.step(side, rest, ts_ns, shared, listener);
+            rest = rest.get(taken..).unwrap_or_default();
+        }
+        *shared.held = (*shared.held + self.held()).saturating_sub(held);
+    }
+
+    /// Takes some of the bytes, one at least.
+    fn step(
+        &mut self,
+        side: Side,
+        rest: &[u8],
+        ts_ns: u64,
+        shared: &mut Shared<'_>,
+        listener: &mut impl Listener,
+    ) -> usize {
+        let half = self.half(side);
+        match half.framing {
+            Framing::Header(had) => {
+                let taken = half.read_header(had, rest, ts_ns);
+                if half.framing == Framing::Lost {
+                    listener.lost(side);
+                }
+                taken
+            }
+            Framing::Passed(left) => {
+                let taken = rest.len().min(left as usize);
+                let left = left.saturating_sub(u32::try_from(taken).unwrap_or(u32::MAX));
+                half.framing = match left {
+                    0 => Framing::Header(0),
+                    left => Framing::Passed(left),
+                };
+                // A record of nothing takes nothing; the header behind it does.
+                taken
+            }
+            Framing::Lost => match find_header(rest) {
+                // As far as it is known nothing else is in these bytes.
+                None => rest.len(),
+                Some(at) => {
+                    half.framing = Framing::Header(0);
+                    at
+                }
+            },
+            Framing::Body(header) => self.body(side, header, rest, ts_ns, shared, listener),
+        }
+    }
+
+    fn body(
+        &mut self,
+        side: Side,
+        header: RecordHeader,
+        rest: &[u8],
+        ts_ns: u64,
+        shared: &mut Shared<'_>,
+        listener: &mut impl Listener,
+    ) -> usize {
+        let half = self.half(side);
+        let have = half.sealed.len();
+        half.seen(RecordHeader::LEN + have, ts_ns);
+        let due = usize::from(header.len).saturating_sub(have);
+        let Some((taken, _)) = rest.split_at_checked(due) else {
+            if *shared.held + have + rest.len() > shared.most_held {
+                half.spoil(header);
+                self.counters.spoiled += 1;
+                listener.lost(side);
+                return 0;
+            }
+            half.sealed.extend_from_slice(rest);
+            return rest.len();
+        };
+        half.framing = Framing::Header(0);
+        let times = std::mem::take(&mut half.times);
+        // Who waits in a pool of its own is decrypted there.
+        let mut sealed = std::mem::take(&mut half.sealed);
+        if have == 0 {
+            sealed = std::mem::take(shared.scratch);
+            sealed.clear();
+        }
+        sealed.extend_from_slice(taken);
+        self.record(side, header, &mut sealed, &times, shared, listener);
+        if have == 0 {
+            *shared.scratch = sealed;
+        }
+        due
+    }
+
+    /// A record that is complete.
+    fn record(
+        &mut self,
+        side: Side,
+        header: RecordHeader,
+        sealed: &mut [u8],
+        times: &Times,
+        shared: &Shared<'_>,
+        listener: &mut impl Listener,
+    ) {
+        let is_data = header.content == ContentType::ApplicationData;
+        let is_clear = match self.half(side).state {
+            State::Clear => true,
+            // RFC 8446 sec. 5: of TLS 1.3 everything that is encrypted says that it is data.
+            _ => self.version == TLS_1_3 && !is_data,
+        };
+        if is_clear {
+            match header.content {
+                ContentType::Handshake => return self.handshake(side, sealed, shared),
+                ContentType::ChangeCipherSpec if self.version == TLS_1_2 => {
+                    return self.change_cipher(side, shared);
+                }
+                ContentType::ApplicationData if side == Side::Client && self.offers_early => {
+                    self.begin_early(header, sealed, shared);
+                }
+                _ => return,
+            }
+        }
+        if matches!(self.half(side).state, State::Unknown) {
+            self.look_again(side, shared);
+        }
+        let (kind, place) = match self.open(side, header, sealed, shared) {
+            Ok(place) => place,
+            Err(unread) => {
+                match unread {
+                    Unread::WithoutSecret => self.counters.without_secret += 1,
+                    Unread::Refused => self.counters.refused += 1,
+                }
+                return listener.lost(side);
+            }
+        };
+        self.counters.opened += 1;
+        let from = place.start;
+        let content = sealed.get(place).unwrap_or_default();
+        match kind {
+            ContentType::ApplicationData => {
+                times.pieces(RecordHeader::LEN + from, content, |piece, ns| {
+                    listener.data(side, piece, ns);
+                });
+            }
+            ContentType::Handshake => self.handshake(side, content, shared),
+            ContentType::ChangeCipherSpec if self.version == TLS_1_2 => {
+                self.change_cipher(side, shared);
+            }
+            ContentType::ChangeCipherSpec | ContentType::Alert | ContentType::Heartbeat => {}
+        }
+    }
+
+    /// Decrypts a record: its type, and where its content lies in `sealed`.
+    fn open(
+        &mut self,
+        side: Side,
+        header: RecordHeader,
+        sealed: &mut [u8],
+        shared: &Shared<'_>,
+    ) -> Result<Place, Unread> {
+        let half = self.half(side);
+        if half.missing.is_some() {
+            return self.search(side, header, sealed, shared);
+        }
+        match &half.state {
+            State::Clear | State::GivenUp => return Err(Unread::WithoutSecret),
+            State::Unknown => {
+                half.number += 1;
+                return Err(Unread::WithoutSecret);
+            }
+            State::Early(keys) => {
+                let copy = sealed.to_vec();
+                if let Some(place) = keys.place(half.number, header, sealed) {
+                    half.number += 1;
+                    return Ok(place);
+                }
+                // The server refused it: the handshake goes on without an end of early data.
+                sealed.copy_from_slice(&copy);
+                self.enter_handshake(side, shared);
+            }
+            State::Handshake(_) | State::Data(..) => {}
+        }
+        let half = self.half(side);
+        if let State::Handshake(keys) | State::Data(keys, _) = &half.state
+            && let Some(place) = keys.place(half.number, header, sealed)
+        {
+            half.number += 1;
+            return Ok(place);
+        }
+        let is_of_handshake = matches!(half.state, State::Handshake(_));
+        if is_of_handshake && self.offers_early && self.refused_early < MAX_REFUSED {
+            // RFC 8446 sec. 4.2.10: who refuses early data passes over what it cannot open.
+            self.refused_early += 1;
+            return Err(Unread::Refused);
+        }
+        // The number may be another: of a record that was lost in the handshake nobody knows whether it was encrypted.
+        let half = self.half(side);
+        half.number = half.number.saturating_sub(1);
+        half.missing = Some(Missing { most: 3, likely: 2 });
+        Err(Unread::Refused)
+    }
+
+    /// Behind a loss: the number with which the record opens, and whether keys have changed meanwhile.
+    fn search(
+        &mut self,
+        side: Side,
+        header: RecordHeader,
+        sealed: &mut [u8],
+        shared: &Shared<'_>,
+    ) -> Result<Place, Unread> {
+        let copy = sealed.to_vec();
+        let after = self.after(side, shared);
+        let half = self.half(side);
+        let missing = half.missing.unwrap_or_default();
+        let (State::Early(keys) | State::Handshake(keys) | State::Data(keys, _)) = &half.state
+        else {
+            half.missing = None;
+            half.number += 1;
+            return Err(Unread::WithoutSecret);
+        };
+        let mut trials = half.trials;
+        let mut found = None;
+        for number in missing.numbers(half.number) {
+            if !trials.take() {
+                break;
+            }
+            sealed.copy_from_slice(&copy);
+            if let Some(place) = keys.place(number, header, sealed) {
+                found = Some((number, place, None));
+                break;
+            }
+        }
+        if found.is_none()
+            && let Some(state) = after
+            && let State::Handshake(keys) | State::Data(keys, _) = &state
+        {
+            let since = Missing {
+                likely: 0,
+                ..missing
+            };
+            for number in since.numbers(0) {
+                if !trials.take() {
+                    break;
+                }
+                sealed.copy_from_slice(&copy);
+                if let Some(place) = keys.place(number, header, sealed) {
+                    found = Some((number, place, Some(state)));
+                    break;
+                }
+            }
+        }
+        half.trials = trials;
+        let Some((number, place, state)) = found else {
+            // It may not have been a record: the next place is looked for, as long as that is worth it.
+            if half.trials.is_over() {
+                half.switch_to(State::GivenUp);
+                self.counters.given_up += 1;
+            } else {
+                half.lose_again(header);
+            }
+            return Err(Unread::Refused);
+        };
+        if let Some(state) = state {
+            half.state = state;
+        }
+        half.missing = None;
+        half.number = number + 1;
+        self.counters.found_again += 1;
+        Ok(place)
+    }
+
+    /// What may come after the keys that a direction is at, of TLS 1.3.
+    fn after(&mut self, side: Side, shared: &Shared<'_>) -> Option<State> {
+        match &self.half(side).state {
+            State::Early(_) => {
+                let (keys, _) = self.thirteen(HANDSHAKE, side, shared)?;
+                Some(State::Handshake(keys))
+            }
+            State::Handshake(_) => {
+                let (keys, secret) = self.thirteen(TRAFFIC, side, shared)?;
+                Some(State::Data(keys, Some(secret)))
+            }
+            State::Data(_, Some(secret)) => {
+                let secret = secret.clone();
+                self.updated(&secret)
+            }
+            State::Data(_, None) | State::Clear | State::Unknown | State::GivenUp => None,
+        }
+    }
+
+    /// The state after a `KeyUpdate`.
+    fn updated(&self, secret: &Secret) -> Option<State> {
+        let suite = Suite::of(self.suite)?;
+        let secret = next_generation(suite.hash, secret)?;
+        let keys = RecordKeys::thirteen(suite, &secret)?;
+        Some(State::Data(keys, Some(secret)))
+    }
+
+    fn secrets<'a>(&self, shared: &Shared<'a>) -> Option<&'a Secrets> {
+        shared.log.find(self.client_random.as_ref()?)
+    }
+
+    /// The keys of TLS 1.3 from one of two secrets, by who sends.
+    fn thirteen(
+        &self,
+        [client, server]: [Label; 2],
+        side: Side,
+        shared: &Shared<'_>,
+    ) -> Option<(RecordKeys, Secret)> {
+        let label = match side {
+            Side::Client => client,
+            Side::Server => server,
+        };
+        let secret = self.secrets(shared)?.get(label)?;
+        let keys = RecordKeys::thirteen(Suite::of(self.suite)?, secret)?;
+        Some((keys, secret.clone()))
+    }
+
+    fn enter_handshake(&mut self, side: Side, shared: &Shared<'_>) {
+        let keys = self.thirteen(HANDSHAKE, side, shared);
+        let state = keys.map_or(State::Unknown, |(keys, _)| State::Handshake(keys));
+        self.half(side).switch_to(state);
+    }
+
+    fn enter_data(&mut self, side: Side, shared: &Shared<'_>) {
+        let keys = self.thirteen(TRAFFIC, side, shared);
+        let state = keys.map_or(State::Unknown, |(keys, secret)| {
+            State::Data(keys, Some(secret))
+        });
+        self.half(side).switch_to(state);
+    }
+
+    /// TLS 1.2: what this direction sends from now on is encrypted.
+    fn change_cipher(&mut self, side: Side, shared: &Shared<'_>) {
+        let state = self.twelve(side, shared);
+        self.half(side).switch_to(state.unwrap_or(State::Unknown));
+    }
+
+    fn twelve(&self, side: Side, shared: &Shared<'_>) -> Option<State> {
+        let agreed = Agreed {
+            suite: Suite::of(self.suite)?,
+            client_random: self.client_random.as_ref()?,
+            server_random: &self.server_random,
+            encrypts_first: self.encrypts_first == [true; 2],
+        };
+        let pair = Pair::twelve(agreed, self.secrets(shared)?.get(Label::Master)?)?;
+        let keys = match side {
+            Side::Client => pair.client,
+            Side::Server => pair.server,
+        };
+        Some(State::Data(keys, None))
+    }
+
+    /// The log may have grown: if it has the secret by now, the records since are counted.
+    fn look_again(&mut self, side: Side, shared: &Shared<'_>) {
+        let state = match self.version {
+            TLS_1_2 => self.twelve(side, shared),
+            _ => self
+                .thirteen(HANDSHAKE, side, shared)
+                .map(|(keys, _)| State::Handshake(keys)),
+        };
+        let Some(state) = state else {
+            return;
+        };
+        let is_thirteen = self.version == TLS_1_3;
+        let half = self.half(side);
+        let number = half.number;
+        half.state = state;
+        // Of TLS 1.3 nobody knows how many of them were of the handshake.
+        if is_thirteen && number > 0 {
+            half.number = 0;
+            half.missing = Some(Missing {
+                most: number,
+                likely: number,
+            });
+        }
+    }
+
+    /// Early data, whose suite is that of the session that is resumed: whichever opens it.
+    fn begin_early(&mut self, header: RecordHeader, sealed: &[u8], shared: &Shared<'_>) {
+        let secrets = self.secrets(shared);
+        let Some(secret) = secrets.and_then(|secrets| secrets.get(Label::ClientEarly)) else {
+            return;
+        };
+        let keys = OF_THIRTEEN.iter().find_map(|number| {
+            let keys = RecordKeys::thirteen(Suite::of(*number)?, secret)?;
+            keys.place(0, header, &mut sealed.to_vec())?;
+            Some(keys)
+        });
+        if let Some(keys) = keys {
+            self.client.switch_to(State::Early(keys));
+        }
+    }
+
+    /// Bytes of handshake messages.
+    fn handshake(&mut self, side: Side, bytes: &[u8], shared: &Shared<'_>) {
+        let mut rest = bytes;
+        while let Some(message) = self.half(side).messages.next(&mut rest) {
+            self.message(side, &message, shared);
+        }
+    }
+
+    fn message(&mut self, side: Side, message: &[u8], shared: &Shared<'_>) {
+        let is_thirteen = self.version == TLS_1_3;
+        match (message.first().copied().unwrap_or_default(), side) {
+            (message_type::CLIENT_HELLO, Side::Client) => {
+                if let Parsed::Complete(hello) = parse_client_hello(message) {
+                    self.client_random = Some(hello.random);
+                    self.encrypts_first[0] = hello.encrypts_then_mac;
+                    self.offers_early = hello.has_early_data;
+                }
+            }
+            (message_type::SERVER_HELLO, Side::Server) => {
+                if let Parsed::Complete(hello) = parse_server_hello(message)
+                    && !hello.is_retry
+                {
+                    self.version = hello.version;
+                    self.suite = hello.suite;
+                    self.server_random = hello.random;
+                    self.encrypts_first[1] = hello.encrypts_then_mac;
+                    if hello.version == TLS_1_3 {
+                        self.enter_handshake(Side::Server, shared);
+                        if !matches!(self.client.state, State::Early(_)) {
+                            self.enter_handshake(Side::Client, shared);
+                        }
+                    }
+                }
+            }
+            (message_type::END_OF_EARLY_DATA, Side::Client) => {
+                if matches!(self.client.state, State::Early(_)) {
+                    self.offers_early = false;
+                    self.enter_handshake(side, shared);
+                }
+            }
+            (message_type::FINISHED, _) if is_thirteen => {
+                if matches!(self.half(side).state, State::Handshake(_)) {
+                    self.enter_data(side, shared);
+                }
+            }
+            (message_type::KEY_UPDATE, _) if is_thirteen => {
+                if let State::Data(_, Some(secret)) = &self.half(side).state {
+                    let secret = secret.clone();
+                    let state = self.updated(&secret);
+                    self.half(side).switch_to(state.unwrap_or(State::Unknown));
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The secrets of client and server.
+const HANDSHAKE: [Label; 2] = [Label::ClientHandshake, Label::ServerHandshake];
+const TRAFFIC: [Label; 2] = [Label::ClientTraffic, Label::ServerTraffic];
+
+/// Why a record was not opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Unread {
+    WithoutSecret,
+    Refused,
+}

@@ -1,0 +1,58 @@
+//! TLS 1.2 and 1.3 opened with the secrets of a key log: what the two ends said, for who was given their keys.
+//!
+//! [`KeyLog`] holds the secrets, [`Connection`] opens the records of one connection from bytes in order, and finds the
+//! number of a record again after a loss. The cryptography is `ring`'s, CBC that of `RustCrypto`. Secrets are
+//! wiped when they go, and nothing here prints them.
+#![forbid(unsafe_code)]
+
+mod connection;
+mod half;
+mod log;
+mod messages;
+mod record;
+mod suite;
+
+pub use connection::Connection;
+pub use log::{KeyLog, KeyLogCounters, Label, MAX_SECRET, MAX_SESSIONS, Secret, Secrets};
+pub use record::{Agreed, Pair, RecordKeys, TAG};
+pub use suite::{Cipher, Hash, Mac, Suite};
+
+use linkweir_wire::Side;
+
+/// What the two ends say.
+pub trait Listener {
+    /// Data, in order. Pieces of one record whose segments came at different times come one by one.
+    fn data(&mut self, side: Side, bytes: &[u8], ts_ns: u64);
+    /// Data may be missing here, nobody knows how much.
+    fn lost(&mut self, side: Side);
+}
+
+/// What all connections share.
+#[derive(Debug)]
+pub struct Shared<'a> {
+    /// The secrets.
+    pub log: &'a KeyLog,
+    /// Bytes of records that are not complete, of all connections: counted here by each.
+    pub held: &'a mut usize,
+    /// How many of them there may be; a record that finds no room is not read.
+    pub most_held: usize,
+    /// For a record that is complete in one segment.
+    pub scratch: &'a mut Vec<u8>,
+}
+
+/// What became of the records of a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ConnectionCounters {
+    /// Records that were opened.
+    pub opened: u64,
+    /// Records without a secret in the log.
+    pub without_secret: u64,
+    /// Records that were not read: bytes of them are missing, or there was no room for them.
+    pub spoiled: u64,
+    /// Records that the keys do not open.
+    pub refused: u64,
+    /// Losses behind which the number of the next record was found again.
+    pub found_again: u64,
+    /// Directions given up: the number of a record was not found.
+    pub given_up: u64,
+}

@@ -1,0 +1,99 @@
+//! TLS with keys, and the reader of connections that must be in order.
+
+use linkweir_keys::{Connection, KeyLog, Listener, Shared};
+use linkweir_stream::{InOrder, Piece, Segment};
+use linkweir_table::Chunks;
+use linkweir_wire::{SeqNumber, Side};
+
+/// What all connections together may hold.
+const MOST_HELD: usize = 1 << 12;
+
+#[derive(Default)]
+struct Heard(usize);
+
+impl Listener for Heard {
+    fn data(&mut self, _: Side, bytes: &[u8], _: u64) {
+        assert!(!bytes.is_empty());
+        self.0 += bytes.len();
+    }
+
+    fn lost(&mut self, _: Side) {}
+}
+
+/// A connection and its key log, in parts: what it is (0 client, 1 server, 2 key log, 3 and 4 gaps of each) and its
+/// length in front.
+pub(crate) fn tls(input: &[u8]) {
+    let (mut log, mut connection) = (KeyLog::new(), Connection::new());
+    let (mut held, mut scratch, mut heard) = (0, Vec::new(), Heard::default());
+    let (mut pushed, mut now, mut rest) = (0, 0, input);
+    while let Some((&[kind, high, low], behind)) = rest.split_first_chunk() {
+        let len = u16::from_be_bytes([high, low]);
+        let (bytes, behind) = behind.split_at(usize::from(len).min(behind.len()));
+        rest = behind;
+        now += 1;
+        if kind == 2 {
+            log.push(bytes);
+            continue;
+        }
+        let mut shared = Shared {
+            log: &log,
+            held: &mut held,
+            most_held: MOST_HELD,
+            scratch: &mut scratch,
+        };
+        let side = if kind % 2 == 0 {
+            Side::Client
+        } else {
+            Side::Server
+        };
+        if kind > 2 {
+            connection.gap(side, u32::from(len), &mut shared, &mut heard);
+        }
+        connection.push(side, bytes, now, &mut shared, &mut heard);
+        pushed += bytes.len();
+        assert!(heard.0 <= pushed);
+        assert_eq!(held, connection.held());
+    }
+    connection.end(&mut Shared {
+        log: &log,
+        held: &mut held,
+        most_held: MOST_HELD,
+        scratch: &mut scratch,
+    });
+    assert_eq!(held, 0);
+}
+
+/// Segments of a direction: where each begins, its length, and how much of it was captured, in front. Byte for byte what
+/// is given is at its place.
+pub(crate) fn stream(input: &[u8]) {
+    let mut pool = Chunks::with_capacity(16);
+    let mut reader = InOrder::new(SeqNumber(u32::MAX - 100));
+    let (mut scratch, mut place, mut rest, mut now) = (Vec::new(), 0_u32, input, 0);
+    let mut check = |piece: Piece<'_>| match piece {
+        Piece::Bytes(bytes, _) => {
+            for byte in bytes {
+                assert_eq!(u32::from(*byte), place % 251);
+                place += 1;
+            }
+        }
+        Piece::Gap(missing, _) => place += missing,
+    };
+    while let Some((&[high, low, len, cut, later], behind)) = rest.split_first_chunk() {
+        rest = behind;
+        now += u64::from(later) << 24;
+        let at = u32::from(u16::from_be_bytes([high, low]));
+        let sent = |at: u32| u8::try_from(at % 251).unwrap_or_default();
+        let bytes: Vec<u8> = (at..at + u32::from(len)).map(sent).collect();
+        let segment = Segment {
+            seq: SeqNumber((u32::MAX - 100).wrapping_add(at)),
+            bytes: &bytes,
+            len: u32::from(len) + u32::from(cut),
+            ts_ns: now,
+        };
+        reader.take(&segment, &mut pool, &mut scratch, &mut check);
+        let ack = SeqNumber(segment.seq.0.wrapping_add(u32::from(cut)));
+        reader.acknowledged(ack, now, &mut pool, &mut scratch, &mut check);
+    }
+    reader.finish(&mut pool, &mut scratch, &mut check);
+    assert_eq!(pool.in_use(), 0);
+}
