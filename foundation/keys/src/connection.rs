@@ -22,7 +22,7 @@ const MAX_REFUSED: u32 = 1024;
 /// A connection of TLS 1.2 or 1.3.
 ///
 /// Shape: two directions, each with the record or handshake message that is not complete (up to 18 and 64 KiB).
-/// Cost: that of the cipher, a copy of each record, and of a look-up in the log for each hello.
+/// Cost: the cipher's, and a copy of each record; a look-up in the log for each change of keys.
 #[derive(Debug)]
 pub struct Connection {
     client: Half,
@@ -136,7 +136,7 @@ impl Connection {
         *shared.held = (*shared.held + self.held()).saturating_sub(held);
     }
 
-    /// Takes some of the bytes, one at least.
+    /// Takes some of the bytes, or none where what is due has changed.
     fn step(
         &mut self,
         side: Side,
@@ -161,11 +161,9 @@ impl Connection {
                     0 => Framing::Header(0),
                     left => Framing::Passed(left),
                 };
-                // A record of nothing takes nothing; the header behind it does.
                 taken
             }
             Framing::Lost => match find_header(rest) {
-                // As far as it is known nothing else is in these bytes.
                 None => rest.len(),
                 Some(at) => {
                     half.framing = Framing::Header(0);
@@ -201,7 +199,7 @@ impl Connection {
         };
         half.framing = Framing::Header(0);
         let times = std::mem::take(&mut half.times);
-        // Who waits in a pool of its own is decrypted there.
+        // A record of several segments is decrypted where it was gathered.
         let mut sealed = std::mem::take(&mut half.sealed);
         if have == 0 {
             sealed = std::mem::take(shared.scratch);
@@ -237,8 +235,10 @@ impl Connection {
                 ContentType::ChangeCipherSpec if self.version == TLS_1_2 => {
                     return self.change_cipher(side, shared);
                 }
-                ContentType::ApplicationData if side == Side::Client && self.offers_early => {
-                    self.begin_early(header, sealed, shared);
+                ContentType::ApplicationData => {
+                    if side == Side::Client && self.offers_early {
+                        self.begin_early(header, sealed, shared);
+                    }
                 }
                 _ => return,
             }
@@ -273,7 +273,7 @@ impl Connection {
         }
     }
 
-    /// Decrypts a record: its type, and where its content lies in `sealed`.
+    /// Decrypts a record in place.
     fn open(
         &mut self,
         side: Side,

@@ -514,3 +514,19 @@ fn records_of_openssl_in_cbc() {
         }
     }
 }
+
+/// What was encrypted before anybody saw the hellos, or by a version that is not opened, is counted.
+#[test]
+fn a_connection_that_was_joined_late_is_counted() {
+    let ends = ends(THIRTEEN);
+    let (wire, _) = Talk::new(&ends).web();
+    let log = ends.log.0.lock().unwrap().clone();
+    // Both hellos are in the first two parts.
+    let late = wire.get(2..).unwrap().to_vec();
+    let (heard, counters, _) = observed(&segments(&late, 1448, |_| false), &log);
+    assert_eq!((heard.said, counters.opened), ([Vec::new(), Vec::new()], 0));
+    assert!(
+        counters.without_secret > 8 && heard.losses > 8,
+        "{counters:?}"
+    );
+}

@@ -184,17 +184,19 @@ fn messages(put: &impl Fn(&str, String, &[u8]) -> Result<()>) -> Result<()> {
         put("http2_direction", format!("frame-{index}"), &segment)?;
     }
     put("http2", "frames".to_owned(), &HTTP2.concat())?;
-    for name in ["aes128-sha-etm", "aes256-sha"] {
+    for name in ["aes128-sha-etm", "aes128-sha256", "aes256-sha"] {
         let path = root().join("foundation/keys/tests/openssl").join(name);
         let text = std::fs::read_to_string(path.with_extension("txt"))?;
         put("tls_keys", name.to_owned(), &recorded(&text))?;
     }
     // Where a segment begins, its length, what was cut off, and what time passed, of three.
-    put(
-        "stream",
-        "late".to_owned(),
-        &[0, 0, 9, 0, 1, 0, 20, 9, 3, 1, 0, 9, 11, 0, 1],
-    )?;
+    for (name, segments) in [
+        ("late", [0, 0, 9, 0, 1, 0, 20, 9, 3, 1, 0, 9, 11, 0, 1]),
+        ("again", [0, 0, 9, 0, 1, 0, 4, 9, 0, 1, 0, 0, 20, 0, 1]),
+        ("lost", [0, 0, 9, 0, 1, 0, 40, 9, 0, 40, 0, 49, 9, 9, 90]),
+    ] {
+        put("stream", name.to_owned(), &segments)?;
+    }
     put("dns", "answer".to_owned(), DNS_ANSWER)?;
     let len = u16::try_from(DNS_ANSWER.len()).unwrap_or(0).to_be_bytes();
     let framed = [len.as_slice(), DNS_ANSWER].concat();
