@@ -1,6 +1,8 @@
 //! A file whose pieces a thread of its own writes, so that who makes them need not wait for the disk.
 
 use std::io::{self, Write as _};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread::JoinHandle;
 
@@ -18,20 +20,25 @@ pub(crate) struct Chunks {
     writer: Option<JoinHandle<io::Result<()>>>,
     waits: bool,
     lost: u64,
+    /// Whether the file is not wanted, whatever was written of it.
+    is_abandoned: Arc<AtomicBool>,
 }
 
 impl Chunks {
     /// Begins to write `file`, which was opened to be written in pieces.
     pub(crate) fn begin(file: Document, waits: bool) -> io::Result<Self> {
         let (sender, chunks) = sync_channel(WAITING);
+        let is_abandoned = Arc::new(AtomicBool::new(false));
+        let abandoned = Arc::clone(&is_abandoned);
         let writer = std::thread::Builder::new()
             .name("pcap".to_owned())
-            .spawn(move || write(&chunks, file))?;
+            .spawn(move || write(&chunks, file, &abandoned))?;
         Ok(Self {
             sender: Some(sender),
             writer: Some(writer),
             waits,
             lost: 0,
+            is_abandoned,
         })
     }
 
@@ -49,6 +56,11 @@ impl Chunks {
         if !is_taken {
             self.lost += frames;
         }
+    }
+
+    /// Leaves the file uncompleted: what stands at its destination stays.
+    pub(crate) fn abandon(self) {
+        self.is_abandoned.store(true, Ordering::Release);
     }
 
     /// Writes the last piece, which waits for its place; how many frames are missing, and how the writing
@@ -77,7 +89,11 @@ impl Drop for Chunks {
     }
 }
 
-fn write(chunks: &Receiver<Vec<u8>>, mut file: Document) -> io::Result<()> {
+fn write(
+    chunks: &Receiver<Vec<u8>>,
+    mut file: Document,
+    is_abandoned: &AtomicBool,
+) -> io::Result<()> {
     let mut is_begun = false;
     for chunk in chunks {
         is_begun = true;
@@ -85,8 +101,35 @@ fn write(chunks: &Receiver<Vec<u8>>, mut file: Document) -> io::Result<()> {
         file.write_all(&chunk)?;
         file.flush()?;
     }
-    if is_begun {
+    if is_abandoned.load(Ordering::Acquire) {
+        file.discard();
+    } else if is_begun {
         file.finish().map_err(io::Error::other)?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use linkweir_sink::Existing;
+
+    #[test]
+    fn what_is_abandoned_replaces_nothing() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("packets.pcapng");
+        let write = |text: &str| {
+            let name = path.to_str().unwrap();
+            let file = Document::open_in_pieces(name, Existing::Replace, |_| {}).unwrap();
+            let mut chunks = Chunks::begin(file, true).unwrap();
+            chunks.push(text.as_bytes().to_vec(), 0);
+            chunks
+        };
+        std::fs::write(&path, "old").unwrap();
+        write("new").abandon();
+        assert_eq!(std::fs::read(&path).unwrap(), b"old");
+        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1);
+        write("new").finish(Vec::new(), 0).1.unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), b"new");
+    }
 }

@@ -140,6 +140,11 @@ impl Document {
         self.write_whole(format!("{object:#}\n").as_bytes())
     }
 
+    /// Leaves nothing of what was written in pieces.
+    pub fn discard(mut self) {
+        self.part = Part::Useless;
+    }
+
     /// Completes it: a file gets its name.
     ///
     /// # Errors

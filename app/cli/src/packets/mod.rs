@@ -114,7 +114,11 @@ impl Packets {
     /// The run came to nothing: what stands at the destination stays.
     pub(crate) fn abandon(&self) {
         if let Some(shared) = &self.0 {
-            drop(shared.state().take());
+            let state = shared.state().take();
+            // Its header may be written by now.
+            if let Some(state) = state {
+                state.keeper.finish().0.abandon();
+            }
         }
     }
 

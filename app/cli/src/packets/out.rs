@@ -58,6 +58,13 @@ impl Out {
         }
     }
 
+    /// Leaves the file uncompleted.
+    pub(super) fn abandon(&mut self) {
+        if let Some(chunks) = self.chunks.take() {
+            chunks.abandon();
+        }
+    }
+
     /// Completes the file and begins the next.
     pub(super) fn rotate(&mut self) {
         self.complete();

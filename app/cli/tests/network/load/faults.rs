@@ -269,7 +269,7 @@ fn a_next_hop_that_moves_is_told() {
     assert_eq!(still.count("tcp.next_hop_moved"), 0);
     assert!(!still.stderr.contains("next hop"), "{}", still.stderr);
 
-    let words = "--clients 10.128.0.0/24 --arrivals constant:50 --sessions 40 --timeout 700ms \
+    let words = "--clients 10.128.0.0/24 --arrivals constant:50 --sessions 100 --timeout 700ms \
                  --drain 1s --max-failed 100";
     let mut load = site.load_command(0, "moved", &url("/small"), words);
     let running = Running::start(&mut load).unwrap();
