@@ -6,7 +6,7 @@ use linkweir_table::Chunks;
 use linkweir_wire::{SeqNumber, Side};
 
 /// What all connections together may hold.
-const MOST_HELD: usize = 1 << 12;
+const MAX_HELD: usize = 1 << 12;
 
 #[derive(Default)]
 struct Heard(usize);
@@ -38,7 +38,7 @@ pub(crate) fn tls(input: &[u8]) {
         let mut shared = Shared {
             log: &log,
             held: &mut held,
-            most_held: MOST_HELD,
+            max_held: MAX_HELD,
             scratch: &mut scratch,
         };
         let side = if kind % 2 == 0 {
@@ -57,7 +57,7 @@ pub(crate) fn tls(input: &[u8]) {
     connection.end(&mut Shared {
         log: &log,
         held: &mut held,
-        most_held: MOST_HELD,
+        max_held: MAX_HELD,
         scratch: &mut scratch,
     });
     assert_eq!(held, 0);

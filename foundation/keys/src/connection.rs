@@ -5,7 +5,7 @@ use linkweir_proto::tls::{
 };
 use linkweir_wire::Side;
 
-use crate::half::{Framing, Half, Missing, State, Times, find_header};
+use crate::half::{Framing, Half, Missing, State, Times, Trials, find_header};
 use crate::log::{Label, Secret, Secrets};
 use crate::record::{Agreed, Pair, Place, RecordKeys, next_generation};
 use crate::suite::Suite;
@@ -89,7 +89,7 @@ impl Connection {
         self.client.held() + self.server.held()
     }
 
-    /// The connection is over: what it kept is no longer counted.
+    /// Ends it, and takes what it kept out of the count.
     pub fn end(self, shared: &mut Shared<'_>) {
         *shared.held = shared.held.saturating_sub(self.held());
     }
@@ -188,7 +188,7 @@ impl Connection {
         half.seen(RecordHeader::LEN + have, ts_ns);
         let due = usize::from(header.len).saturating_sub(have);
         let Some((taken, _)) = rest.split_at_checked(due) else {
-            if *shared.held + have + rest.len() > shared.most_held {
+            if *shared.held + have + rest.len() > shared.max_held {
                 half.spoil(header);
                 self.counters.spoiled += 1;
                 listener.lost(side);
@@ -342,38 +342,24 @@ impl Connection {
             return Err(Unread::WithoutSecret);
         };
         let mut trials = half.trials;
-        let mut found = None;
-        for number in missing.numbers(half.number) {
-            if !trials.take() {
-                break;
-            }
-            sealed.copy_from_slice(&copy);
-            if let Some(place) = keys.place(number, header, sealed) {
-                found = Some((number, place, None));
-                break;
-            }
-        }
-        if found.is_none()
-            && let Some(state) = after
-            && let State::Handshake(keys) | State::Data(keys, _) = &state
-        {
-            let since = Missing {
-                likely: 0,
-                ..missing
-            };
-            for number in since.numbers(0) {
-                if !trials.take() {
-                    break;
-                }
-                sealed.copy_from_slice(&copy);
-                if let Some(place) = keys.place(number, header, sealed) {
-                    found = Some((number, place, Some(state)));
-                    break;
-                }
-            }
-        }
+        let numbers = missing.numbers(half.number);
+        let found = first_that_opens(keys, numbers, &mut trials, header, &copy, sealed)
+            .map(|found| (found, None))
+            .or_else(|| {
+                let state = after?;
+                let (State::Handshake(keys) | State::Data(keys, _)) = &state else {
+                    return None;
+                };
+                let since = Missing {
+                    likely: 0,
+                    ..missing
+                };
+                let numbers = since.numbers(0);
+                let found = first_that_opens(keys, numbers, &mut trials, header, &copy, sealed)?;
+                Some((found, Some(state)))
+            });
         half.trials = trials;
-        let Some((number, place, state)) = found else {
+        let Some(((number, place), state)) = found else {
             // It may not have been a record: the next place is looked for, as long as that is worth it.
             if half.trials.is_over() {
                 half.switch_to(State::GivenUp);
@@ -575,6 +561,21 @@ impl Connection {
 /// The secrets of client and server.
 const HANDSHAKE: [Label; 2] = [Label::ClientHandshake, Label::ServerHandshake];
 const TRAFFIC: [Label; 2] = [Label::ClientTraffic, Label::ServerTraffic];
+
+/// The first of `numbers` with which the record opens, of which `copy` is what it was; `sealed` is decrypted then.
+fn first_that_opens(
+    keys: &RecordKeys,
+    numbers: impl Iterator<Item = u64>,
+    trials: &mut Trials,
+    header: RecordHeader,
+    copy: &[u8],
+    sealed: &mut [u8],
+) -> Option<(u64, Place)> {
+    numbers.take_while(|_| trials.take()).find_map(|number| {
+        sealed.copy_from_slice(copy);
+        Some((number, keys.place(number, header, sealed)?))
+    })
+}
 
 /// Why a record was not opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

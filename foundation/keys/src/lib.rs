@@ -35,7 +35,7 @@ pub struct Shared<'a> {
     /// Bytes of records that are not complete, of all connections: counted here by each.
     pub held: &'a mut usize,
     /// How many of them there may be; a record that finds no room is not read.
-    pub most_held: usize,
+    pub max_held: usize,
     /// For a record that is complete in one segment.
     pub scratch: &'a mut Vec<u8>,
 }

@@ -140,7 +140,7 @@ impl KeyLog {
         self.sessions.len()
     }
 
-    /// Whether there is no secret.
+    /// Whether it holds no secrets.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.sessions.is_empty()

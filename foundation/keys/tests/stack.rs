@@ -230,7 +230,7 @@ fn observed(
     let mut shared = Shared {
         log: &keys,
         held: &mut held,
-        most_held: 1 << 20,
+        max_held: 1 << 20,
         scratch: &mut scratch,
     };
     let (mut connection, mut heard) = (Connection::new(), Heard::default());

@@ -16,7 +16,7 @@ const ORDER_NS: u64 = 200_000_000;
 /// How long a gap is waited for, nanoseconds of capture time: a sender's longest pauses are not much longer.
 const GAP_NS: u64 = 10_000_000_000;
 /// What begins further away is of another connection with the same ports.
-const FAR: i32 = 1 << 24;
+const FAR: u32 = 1 << 24;
 
 /// A segment with payload.
 #[derive(Debug, Clone, Copy)]
@@ -113,7 +113,7 @@ impl InOrder {
         mut deliver: impl FnMut(Piece<'_>),
     ) {
         let ahead = segment.seq - self.next;
-        if ahead.abs() > FAR {
+        if ahead.unsigned_abs() > FAR {
             self.counters.foreign += 1;
             return;
         }
@@ -187,7 +187,7 @@ impl InOrder {
         }
     }
 
-    /// Keeps a segment that begins behind a gap; `false` where there is no room.
+    /// Keeps a segment until the gap before it is filled; `false` if the pool or the list is full.
     fn keep(&mut self, segment: &Segment<'_>, pool: &mut Chunks) -> bool {
         let at = self
             .late

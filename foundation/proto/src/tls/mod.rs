@@ -52,17 +52,6 @@ pub enum ContentType {
     Heartbeat = 24,
 }
 
-/// The header of a record.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RecordHeader {
-    /// What follows.
-    pub content: ContentType,
-    /// Legacy version, as on the wire (`0x0301`).
-    pub version: u16,
-    /// Bytes that follow.
-    pub len: u16,
-}
-
 impl ContentType {
     /// The content with this number.
     #[inline]
@@ -77,6 +66,17 @@ impl ContentType {
             _ => None,
         }
     }
+}
+
+/// The header of a record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RecordHeader {
+    /// What follows.
+    pub content: ContentType,
+    /// Legacy version, as on the wire (`0x0301`).
+    pub version: u16,
+    /// Bytes that follow.
+    pub len: u16,
 }
 
 impl RecordHeader {

@@ -270,7 +270,7 @@ const fn codes() -> Codes {
 ///
 /// Cost: one look-up for each byte whose code has up to eight bits, as nearly all in use have.
 ///
-/// None where it is not of the code: the end of the string is in it, or it ends in something that is not the
+/// `None` where it is not of the code: the end of the string is in it, or it ends in something that is not the
 /// beginning of that (RFC 7541 sec. 5.2).
 pub(super) fn decode(coded: &[u8], into: &mut Vec<u8>) -> Option<()> {
     // The next bits, highest first; `held` of them are from the string.
