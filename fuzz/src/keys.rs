@@ -1,6 +1,6 @@
 //! TLS with keys, and the reader of connections that must be in order.
 
-use linkweir_keys::{Connection, KeyLog, Listener, Shared};
+use linkweir_keys::{About, Connection, Listener, LiveLog, Shared};
 use linkweir_stream::{InOrder, Piece, Segment};
 use linkweir_table::Chunks;
 use linkweir_wire::{SeqNumber, Side};
@@ -12,7 +12,7 @@ const MAX_HELD: usize = 1 << 12;
 struct Heard(usize);
 
 impl Listener for Heard {
-    fn data(&mut self, _: Side, bytes: &[u8], _: u64) {
+    fn data(&mut self, _: &About, _: Side, bytes: &[u8], _: u64) {
         assert!(!bytes.is_empty());
         self.0 += bytes.len();
     }
@@ -23,7 +23,7 @@ impl Listener for Heard {
 /// A connection and its key log, in parts: what it is (0 client, 1 server, 2 key log, 3 and 4 gaps of each) and its
 /// length in front.
 pub(crate) fn tls(input: &[u8]) {
-    let (mut log, mut connection) = (KeyLog::new(), Connection::new());
+    let (log, mut connection) = (LiveLog::new(), Connection::new());
     let (mut held, mut scratch, mut heard) = (0, Vec::new(), Heard::default());
     let (mut pushed, mut now, mut rest) = (0, 0, input);
     while let Some((&[kind, high, low], behind)) = rest.split_first_chunk() {

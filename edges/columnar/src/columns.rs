@@ -51,9 +51,10 @@ impl<K: RecordKind> Columns<K> {
 
     /// Appends records.
     pub fn extend(&mut self, views: &[K::View<'_>]) {
+        let shapes = shapes_of::<K>(views);
         for group in views.chunks(GROUP) {
             for (at, column) in self.columns.iter_mut().enumerate() {
-                column.extend::<K>(group, at);
+                column.extend::<K>(group, &shapes, at);
             }
         }
         self.rows += views.len();
@@ -123,8 +124,31 @@ impl Column {
         }
     }
 
-    /// Appends column `at` of all of `views`. The type is looked at once, not for every value.
-    pub(crate) fn extend<K: RecordKind>(&mut self, views: &[K::View<'_>], at: usize) {
+    /// Appends so many nulls.
+    fn extend_nulls(&mut self, rows: usize) {
+        match self {
+            Self::U16(builder) => builder.append_nulls(rows),
+            Self::U32(builder) => builder.append_nulls(rows),
+            Self::U64(builder) => builder.append_nulls(rows),
+            Self::I64(builder) => builder.append_nulls(rows),
+            Self::Time(builder) => builder.append_nulls(rows),
+            Self::Millis(builder) => builder.append_nulls(rows),
+            Self::Ip(builder, _) | Self::Text(builder, _) => builder.append_nulls(rows),
+            Self::Bytes(builder) => builder.append_nulls(rows),
+        }
+    }
+
+    /// Appends column `at` of all of `views`, which are of these shapes. The type is looked at once, not for every
+    /// value, and so is whether any has the column.
+    pub(crate) fn extend<K: RecordKind>(
+        &mut self,
+        views: &[K::View<'_>],
+        shapes: &[usize],
+        at: usize,
+    ) {
+        if !shapes.iter().any(|shape| K::has_column(*shape, at)) {
+            return self.extend_nulls(views.len());
+        }
         match self {
             Self::U16(builder) => {
                 for value in values::<K>(views, at) {
@@ -206,6 +230,19 @@ impl Column {
             _ => 0,
         }
     }
+}
+
+/// The shapes that occur.
+pub(crate) fn shapes_of<K: RecordKind>(views: &[K::View<'_>]) -> Vec<usize> {
+    let mut occurs = vec![false; K::SHAPES];
+    for view in views {
+        if let Some(occurs) = occurs.get_mut(K::shape(view)) {
+            *occurs = true;
+        }
+    }
+    (0..K::SHAPES)
+        .filter(|shape| occurs.get(*shape) == Some(&true))
+        .collect()
 }
 
 /// The values of column `at`; null where records like this one do not have it.

@@ -39,6 +39,8 @@ struct Column {
 pub(crate) struct CsvEncoder {
     header: Vec<u8>,
     columns: Shapes<Column>,
+    /// A comma for each field.
+    commas: Vec<u8>,
     reader: Reader,
 }
 
@@ -66,14 +68,19 @@ impl CsvEncoder {
             at: own_column::<K>(shape, at),
             is_moment: is_moment(field),
         };
+        // What stands behind the last that a shape has is empty in all its lines.
         let columns = |shape: usize| {
             let fields = K::fields().iter().enumerate();
+            let has = |at: usize| K::has_column(shape, at);
+            let len = (0..fields.len()).rposition(has).map_or(0, |last| last + 1);
+            let fields = fields.take(len);
             fields.map(|(at, field)| column(shape, at, field)).collect()
         };
         let names: Vec<&str> = K::fields().iter().map(name).collect();
         let mut encoder = Self {
             header: names.join(",").into_bytes(),
             columns: Shapes::new::<K>(columns),
+            commas: vec![b','; K::fields().len()],
             reader,
         };
         let mut header = std::mem::take(&mut encoder.header);
@@ -144,7 +151,8 @@ impl<K: RecordKind> Encoder<K> for CsvEncoder {
     }
 
     fn record(&mut self, view: &K::View<'_>, out: &mut Vec<u8>) {
-        for column in self.columns.of::<K>(view) {
+        let columns = self.columns.of::<K>(view);
+        for column in columns {
             match K::value(view, column.at) {
                 Value::Null => {}
                 Value::TimeNs(n) | Value::Millis(n) if column.is_moment => push_moment(out, n),
@@ -153,12 +161,15 @@ impl<K: RecordKind> Encoder<K> for CsvEncoder {
                 Value::Port(port) => push_u64(out, u64::from(port)),
                 Value::Ip(address) => push_ip(out, address),
                 Value::Text(bytes) => push_text(out, bytes, self.reader),
-                // Most are single words; a list of them has commas.
-                Value::Word(word) => push_text(out, word.as_bytes(), self.reader),
+                Value::Word(word) if word.bytes().any(|byte| byte == b',') => {
+                    push_text(out, word.as_bytes(), self.reader);
+                }
+                Value::Word(word) => out.extend_from_slice(word.as_bytes()),
                 Value::Bytes(bytes) => push_digits(out, bytes),
             }
             out.push(b',');
         }
+        out.extend_from_slice(self.commas.get(columns.len()..).unwrap_or_default());
         out.pop();
         self.end_line(out);
     }

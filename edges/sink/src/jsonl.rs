@@ -72,7 +72,11 @@ impl<K: RecordKind> Encoder<K> for JsonlEncoder {
                     out.push(b'"');
                 }
                 Value::Text(bytes) => push_string(out, bytes),
-                Value::Word(word) => push_string(out, word.as_bytes()),
+                Value::Word(word) => {
+                    out.push(b'"');
+                    out.extend_from_slice(word.as_bytes());
+                    out.push(b'"');
+                }
                 Value::Bytes(bytes) => {
                     out.push(b'"');
                     push_digits(out, bytes);

@@ -26,4 +26,4 @@ pub mod signals;
 pub mod xdp;
 
 pub use bpf::{BpfError, BpfFilter};
-pub use lock::{rename_new, try_lock};
+pub use lock::{open_without_waiting, rename_new, try_lock};

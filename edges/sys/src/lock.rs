@@ -1,10 +1,10 @@
-//! Files of several processes: locks, which end with the process that holds them, and new names.
+//! Files of several processes: locks, which end with the process that holds them, new names, and FIFOs.
 
 use std::fs::File;
 use std::io;
 use std::path::Path;
 
-use rustix::fs::{CWD, FlockOperation, RenameFlags, flock, renameat_with};
+use rustix::fs::{CWD, FlockOperation, Mode, OFlags, RenameFlags, flock, open, renameat_with};
 use rustix::io::Errno;
 
 /// Gives a file another name, which nobody has yet.
@@ -20,6 +20,15 @@ pub fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
         Err(Errno::INVAL | Errno::NOSYS) => Err(io::ErrorKind::AlreadyExists.into()),
         done => done.map_err(io::Error::from),
     }
+}
+
+/// Opens a file to be read; of a FIFO neither this nor reading waits for a writer.
+///
+/// # Errors
+/// What the system says.
+pub fn open_without_waiting(path: &Path) -> io::Result<File> {
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    Ok(File::from(open(path, flags, Mode::empty())?))
 }
 
 /// Takes the lock of a file for as long as it is open; whether nobody else had it.

@@ -1,15 +1,16 @@
 //! A connection, both directions from bytes in order: which keys hold for which record, and what is in it.
 
 use linkweir_proto::tls::{
-    ContentType, Parsed, RecordHeader, message_type, parse_client_hello, parse_server_hello,
+    Alpn, ContentType, Parsed, RecordHeader, message_type, parse_client_hello,
+    parse_encrypted_extensions, parse_server_hello,
 };
 use linkweir_wire::Side;
 
 use crate::half::{Framing, Half, Missing, State, Times, Trials, find_header};
-use crate::log::{Label, Secret, Secrets};
+use crate::log::{Label, Secret};
 use crate::record::{Agreed, Pair, Place, RecordKeys, next_generation};
 use crate::suite::Suite;
-use crate::{ConnectionCounters, Listener, Shared};
+use crate::{About, ConnectionCounters, Listener, Shared};
 
 /// Versions, as on the wire.
 const TLS_1_2: u16 = 0x0303;
@@ -29,9 +30,7 @@ pub struct Connection {
     server: Half,
     client_random: Option<[u8; 32]>,
     server_random: [u8; 32],
-    /// Version and suite that the server chose, 0 before.
-    version: u16,
-    suite: u16,
+    about: About,
     /// Whether client and server have the extension `encrypt_then_mac`.
     encrypts_first: [bool; 2],
     /// Whether the client may have sent early data.
@@ -56,8 +55,7 @@ impl Connection {
             server: Half::new(),
             client_random: None,
             server_random: [0; 32],
-            version: 0,
-            suite: 0,
+            about: About::default(),
             encrypts_first: [false; 2],
             offers_early: false,
             refused_early: 0,
@@ -71,16 +69,10 @@ impl Connection {
         self.counters
     }
 
-    /// The version that the server chose, as on the wire; 0 before.
+    /// What the two ends agreed on so far.
     #[must_use]
-    pub const fn version(&self) -> u16 {
-        self.version
-    }
-
-    /// The suite that the server chose; 0 before.
-    #[must_use]
-    pub const fn suite(&self) -> u16 {
-        self.suite
+    pub const fn about(&self) -> &About {
+        &self.about
     }
 
     /// Bytes that it keeps.
@@ -227,12 +219,12 @@ impl Connection {
         let is_clear = match self.half(side).state {
             State::Clear => true,
             // RFC 8446 sec. 5: of TLS 1.3 everything that is encrypted says that it is data.
-            _ => self.version == TLS_1_3 && !is_data,
+            _ => self.about.version == TLS_1_3 && !is_data,
         };
         if is_clear {
             match header.content {
                 ContentType::Handshake => return self.handshake(side, sealed, shared),
-                ContentType::ChangeCipherSpec if self.version == TLS_1_2 => {
+                ContentType::ChangeCipherSpec if self.about.version == TLS_1_2 => {
                     return self.change_cipher(side, shared);
                 }
                 ContentType::ApplicationData => {
@@ -262,11 +254,11 @@ impl Connection {
         match kind {
             ContentType::ApplicationData => {
                 times.pieces(RecordHeader::LEN + from, content, |piece, ns| {
-                    listener.data(side, piece, ns);
+                    listener.data(&self.about, side, piece, ns);
                 });
             }
             ContentType::Handshake => self.handshake(side, content, shared),
-            ContentType::ChangeCipherSpec if self.version == TLS_1_2 => {
+            ContentType::ChangeCipherSpec if self.about.version == TLS_1_2 => {
                 self.change_cipher(side, shared);
             }
             ContentType::ChangeCipherSpec | ContentType::Alert | ContentType::Heartbeat => {}
@@ -399,14 +391,14 @@ impl Connection {
 
     /// The state after a `KeyUpdate`.
     fn updated(&self, secret: &Secret) -> Option<State> {
-        let suite = Suite::of(self.suite)?;
+        let suite = Suite::of(self.about.suite)?;
         let secret = next_generation(suite.hash, secret)?;
         let keys = RecordKeys::thirteen(suite, &secret)?;
         Some(State::Data(keys, Some(secret)))
     }
 
-    fn secrets<'a>(&self, shared: &Shared<'a>) -> Option<&'a Secrets> {
-        shared.log.find(self.client_random.as_ref()?)
+    fn secret(&self, label: Label, shared: &Shared<'_>) -> Option<Secret> {
+        shared.log.secret(self.client_random.as_ref()?, label)
     }
 
     /// The keys of TLS 1.3 from one of two secrets, by who sends.
@@ -420,9 +412,9 @@ impl Connection {
             Side::Client => client,
             Side::Server => server,
         };
-        let secret = self.secrets(shared)?.get(label)?;
-        let keys = RecordKeys::thirteen(Suite::of(self.suite)?, secret)?;
-        Some((keys, secret.clone()))
+        let secret = self.secret(label, shared)?;
+        let keys = RecordKeys::thirteen(Suite::of(self.about.suite)?, &secret)?;
+        Some((keys, secret))
     }
 
     fn enter_handshake(&mut self, side: Side, shared: &Shared<'_>) {
@@ -447,12 +439,12 @@ impl Connection {
 
     fn twelve(&self, side: Side, shared: &Shared<'_>) -> Option<State> {
         let agreed = Agreed {
-            suite: Suite::of(self.suite)?,
+            suite: Suite::of(self.about.suite)?,
             client_random: self.client_random.as_ref()?,
             server_random: &self.server_random,
             encrypts_first: self.encrypts_first == [true; 2],
         };
-        let pair = Pair::twelve(agreed, self.secrets(shared)?.get(Label::Master)?)?;
+        let pair = Pair::twelve(agreed, &self.secret(Label::Master, shared)?)?;
         let keys = match side {
             Side::Client => pair.client,
             Side::Server => pair.server,
@@ -462,7 +454,11 @@ impl Connection {
 
     /// The log may have grown: if it has the secret by now, the records since are counted.
     fn look_again(&mut self, side: Side, shared: &Shared<'_>) {
-        let state = match self.version {
+        let grown = shared.log.grown();
+        if std::mem::replace(&mut self.half(side).looked_at, grown) == grown {
+            return;
+        }
+        let state = match self.about.version {
             TLS_1_2 => self.twelve(side, shared),
             _ => self
                 .thirteen(HANDSHAKE, side, shared)
@@ -471,7 +467,7 @@ impl Connection {
         let Some(state) = state else {
             return;
         };
-        let is_thirteen = self.version == TLS_1_3;
+        let is_thirteen = self.about.version == TLS_1_3;
         let half = self.half(side);
         let number = half.number;
         half.state = state;
@@ -487,12 +483,11 @@ impl Connection {
 
     /// Early data, whose suite is that of the session that is resumed: whichever opens it.
     fn begin_early(&mut self, header: RecordHeader, sealed: &[u8], shared: &Shared<'_>) {
-        let secrets = self.secrets(shared);
-        let Some(secret) = secrets.and_then(|secrets| secrets.get(Label::ClientEarly)) else {
+        let Some(secret) = self.secret(Label::ClientEarly, shared) else {
             return;
         };
         let keys = OF_THIRTEEN.iter().find_map(|number| {
-            let keys = RecordKeys::thirteen(Suite::of(*number)?, secret)?;
+            let keys = RecordKeys::thirteen(Suite::of(*number)?, &secret)?;
             keys.place(0, header, &mut sealed.to_vec())?;
             Some(keys)
         });
@@ -509,12 +504,20 @@ impl Connection {
         }
     }
 
+    /// The choice of a server is a list of one (RFC 7301 sec. 3.1).
+    fn choose(&mut self, mut names: Alpn<'_>) {
+        if let (Some(chosen), None) = (names.next(), names.next()) {
+            self.about.alpn = chosen.into();
+        }
+    }
+
     fn message(&mut self, side: Side, message: &[u8], shared: &Shared<'_>) {
-        let is_thirteen = self.version == TLS_1_3;
+        let is_thirteen = self.about.version == TLS_1_3;
         match (message.first().copied().unwrap_or_default(), side) {
             (message_type::CLIENT_HELLO, Side::Client) => {
                 if let Parsed::Complete(hello) = parse_client_hello(message) {
                     self.client_random = Some(hello.random);
+                    self.about.server_name = hello.server_name.into();
                     self.encrypts_first[0] = hello.encrypts_then_mac;
                     self.offers_early = hello.has_early_data;
                 }
@@ -523,16 +526,22 @@ impl Connection {
                 if let Parsed::Complete(hello) = parse_server_hello(message)
                     && !hello.is_retry
                 {
-                    self.version = hello.version;
-                    self.suite = hello.suite;
+                    self.about.version = hello.version;
+                    self.about.suite = hello.suite;
                     self.server_random = hello.random;
                     self.encrypts_first[1] = hello.encrypts_then_mac;
+                    self.choose(hello.alpn);
                     if hello.version == TLS_1_3 {
                         self.enter_handshake(Side::Server, shared);
                         if !matches!(self.client.state, State::Early(_)) {
                             self.enter_handshake(Side::Client, shared);
                         }
                     }
+                }
+            }
+            (message_type::ENCRYPTED_EXTENSIONS, Side::Server) => {
+                if let Parsed::Complete(alpn) = parse_encrypted_extensions(message) {
+                    self.choose(alpn);
                 }
             }
             (message_type::END_OF_EARLY_DATA, Side::Client) => {

@@ -147,6 +147,8 @@ pub(crate) struct Half {
     records: u64,
     bytes: u64,
     pub(crate) trials: Trials,
+    /// How far the log was when it had no secret for this direction.
+    pub(crate) looked_at: u64,
 }
 
 impl Half {
@@ -163,6 +165,7 @@ impl Half {
             records: 0,
             bytes: 0,
             trials: Trials(MAX_TRIALS),
+            looked_at: 0,
         }
     }
 

@@ -1,6 +1,6 @@
 //! TLS 1.2 and 1.3 opened with the secrets of a key log: what the two ends said, for who was given their keys.
 //!
-//! [`KeyLog`] holds the secrets, [`Connection`] opens the records of one connection from bytes in order, and finds the
+//! [`LiveLog`] holds the secrets, [`Connection`] opens the records of one connection from bytes in order, and finds the
 //! number of a record again after a loss. The cryptography is `ring`'s, CBC that of `RustCrypto`. Secrets are
 //! wiped when they go, and nothing here prints them.
 #![forbid(unsafe_code)]
@@ -13,16 +13,29 @@ mod record;
 mod suite;
 
 pub use connection::Connection;
-pub use log::{KeyLog, KeyLogCounters, Label, MAX_SECRET, MAX_SESSIONS, Secret, Secrets};
+pub use log::{KeyLog, KeyLogCounters, Label, LiveLog, MAX_SECRET, MAX_SESSIONS, Secret, Secrets};
 pub use record::{Agreed, Pair, RecordKeys, TAG};
 pub use suite::{Cipher, Hash, Mac, Suite};
 
 use linkweir_wire::Side;
 
+/// What the two ends agreed on in the handshake, as far as it was seen.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct About {
+    /// The version that the server chose, as on the wire; 0 before.
+    pub version: u16,
+    /// The suite that the server chose; 0 before.
+    pub suite: u16,
+    /// The name of the server that the client asked for; empty where there is none.
+    pub server_name: Box<[u8]>,
+    /// The application protocol that the server chose; empty where there is none, or it is not known.
+    pub alpn: Box<[u8]>,
+}
+
 /// What the two ends say.
 pub trait Listener {
     /// Data, in order. Pieces of one record whose segments came at different times come one by one.
-    fn data(&mut self, side: Side, bytes: &[u8], ts_ns: u64);
+    fn data(&mut self, about: &About, side: Side, bytes: &[u8], ts_ns: u64);
     /// Data may be missing here, nobody knows how much.
     fn lost(&mut self, side: Side);
 }
@@ -31,7 +44,7 @@ pub trait Listener {
 #[derive(Debug)]
 pub struct Shared<'a> {
     /// The secrets.
-    pub log: &'a KeyLog,
+    pub log: &'a LiveLog,
     /// Bytes of records that are not complete, of all connections: counted here by each.
     pub held: &'a mut usize,
     /// How many of them there may be; a record that finds no room is not read.

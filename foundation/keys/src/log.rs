@@ -1,6 +1,8 @@
 //! The key log: secrets by the random of the `ClientHello` (RFC 9850, the format of NSS).
 
 use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{PoisonError, RwLock};
 
 use zeroize::{Zeroize, Zeroizing};
 
@@ -225,6 +227,63 @@ impl KeyLog {
         if let Some(place) = secrets.0.get_mut(label as usize) {
             *place = Some(Box::new(secret));
         }
+    }
+}
+
+/// A key log that grows while connections are opened with it, by any number of threads.
+///
+/// Cost: a lock when a connection changes its keys, none else.
+#[derive(Debug, Default)]
+pub struct LiveLog {
+    log: RwLock<KeyLog>,
+    secrets: AtomicU64,
+}
+
+impl LiveLog {
+    /// An empty one.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            log: RwLock::new(KeyLog::new()),
+            secrets: AtomicU64::new(0),
+        }
+    }
+
+    /// The next bytes of a file, as [`KeyLog::push`].
+    pub fn push(&self, bytes: &[u8]) {
+        self.change(|log| log.push(bytes));
+    }
+
+    /// As [`KeyLog::end`].
+    pub fn end(&self) {
+        self.change(KeyLog::end);
+    }
+
+    fn change(&self, change: impl FnOnce(&mut KeyLog)) {
+        let mut log = self.log.write().unwrap_or_else(PoisonError::into_inner);
+        change(&mut log);
+        self.secrets
+            .store(log.counters().secrets, Ordering::Release);
+    }
+
+    /// Secrets that were read so far: where it is as it was, nothing new is to be found.
+    #[must_use]
+    pub fn grown(&self) -> u64 {
+        self.secrets.load(Ordering::Acquire)
+    }
+
+    /// What became of the lines.
+    #[must_use]
+    pub fn counters(&self) -> KeyLogCounters {
+        let log = self.log.read().unwrap_or_else(PoisonError::into_inner);
+        log.counters()
+    }
+
+    /// A copy of a secret of the session whose first `ClientHello` has this random.
+    #[must_use]
+    pub fn secret(&self, client_random: &[u8; 32], label: Label) -> Option<Secret> {
+        let log = self.log.read().unwrap_or_else(PoisonError::into_inner);
+        log.find(client_random)?.get(label).cloned()
     }
 }
 

@@ -18,7 +18,10 @@ pub(crate) struct Messages {
 const fn is_read(kind: u8) -> bool {
     matches!(
         kind,
-        message_type::CLIENT_HELLO | message_type::SERVER_HELLO | message_type::KEY_UPDATE
+        message_type::CLIENT_HELLO
+            | message_type::SERVER_HELLO
+            | message_type::ENCRYPTED_EXTENSIONS
+            | message_type::KEY_UPDATE
     )
 }
 

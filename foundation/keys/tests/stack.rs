@@ -9,7 +9,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use linkweir_keys::{Connection, ConnectionCounters, KeyLog, Listener, Shared};
+use linkweir_keys::{About, Connection, ConnectionCounters, Listener, LiveLog, Shared};
 use linkweir_wire::Side;
 use rustls::crypto::{CryptoProvider, SupportedKxGroup, ring};
 use rustls::pki_types::{PrivateKeyDer, ServerName};
@@ -210,7 +210,7 @@ struct Heard {
 }
 
 impl Listener for Heard {
-    fn data(&mut self, side: Side, bytes: &[u8], _: u64) {
+    fn data(&mut self, _: &About, side: Side, bytes: &[u8], _: u64) {
         self.said[index(side)].extend_from_slice(bytes);
     }
 
@@ -224,7 +224,7 @@ fn observed(
     wire: &[(Side, Option<&[u8]>, usize)],
     log: &str,
 ) -> (Heard, ConnectionCounters, usize) {
-    let mut keys = KeyLog::new();
+    let keys = LiveLog::new();
     keys.push(log.as_bytes());
     let (mut held, mut scratch) = (0, Vec::new());
     let mut shared = Shared {

@@ -1,4 +1,4 @@
-//! `http_transaction`: one record per HTTP/1.x transaction.
+//! `http_transaction`: one record per HTTP transaction.
 //!
 //! Source: the record of `HTTPanalyzer` (Vega et al. 2017, sec. 2.1.1), and what its users asked for.
 
@@ -102,6 +102,60 @@ impl HttpRow {
     }
 }
 
+/// Where a transaction was read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Source {
+    /// In bytes that anybody can read.
+    #[default]
+    Clear,
+    /// In TLS, opened with the secrets of a key log.
+    Keys,
+}
+
+impl Source {
+    /// The word in the `source` field.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Clear => "clear",
+            Self::Keys => "keys",
+        }
+    }
+}
+
+/// What a call of gRPC has beside its request and response (`PROTOCOL-HTTP2.md` of gRPC).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Grpc {
+    /// Status from the trailers, or from the only header fields.
+    pub status: Option<u32>,
+    /// Messages of the client and of the server, and bytes of them, without the five in front of each; nothing of a
+    /// side whose messages were lost sight of.
+    pub messages: [Option<(u64, u64)>; 2],
+    /// What the client gave the call: its timeout.
+    pub timeout_ns: Option<u64>,
+    /// From the request to the packet with the first byte of the server's first and last message.
+    pub answered_ns: Option<[u64; 2]>,
+}
+
+/// What only a transaction of HTTP/2 or one inside TLS has. Few rows have it: it stands beside them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Web<'a> {
+    /// Where it was read.
+    pub source: Source,
+    /// Whether empty texts may be unknown instead of absent: the connection was joined late, or bytes are lost.
+    pub is_partial: bool,
+    /// The stream.
+    pub stream_id: Option<u32>,
+    /// The version of TLS as on the wire; 0 without TLS.
+    pub tls_version: u16,
+    /// The server name that the client asked for.
+    pub sni: &'a [u8],
+    /// The protocol that the two ends chose in the handshake.
+    pub alpn: &'a [u8],
+    /// What a call of gRPC has.
+    pub grpc: Option<Grpc>,
+}
+
 /// The texts of a transaction; empty where unknown. Bytes as they came from the network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Text<'a> {
@@ -126,13 +180,47 @@ pub struct HttpTransaction<'a> {
     pub row: &'a HttpRow,
     /// Its texts.
     pub text: Text<'a>,
+    /// What only HTTP/2 and TLS have, where it is of one: see [`HttpTransaction::web`].
+    web: Option<WebAt<'a>>,
 }
 
-/// End offsets of the six texts of a row in the batch's arena, and where the first starts.
+/// End offsets of the six texts of a row in the batch's arena, and where the first starts; the number of its
+/// [`WebRow`] plus one, or zero.
 #[derive(Debug, Clone, Copy, Default)]
 struct Span {
     start: u32,
     ends: [u32; 6],
+    web: u32,
+}
+
+/// [`Web`] as a batch keeps it: its texts stand behind those of the row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct WebRow {
+    web: Web<'static>,
+    start: u32,
+    ends: [u32; 2],
+}
+
+/// A [`WebRow`] and the texts of its batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct WebAt<'a> {
+    row: &'a WebRow,
+    arena: &'a [u8],
+}
+
+impl<'a> WebAt<'a> {
+    fn text(&self, from: u32, to: u32) -> &'a [u8] {
+        let text = self.arena.get(from as usize..to as usize);
+        text.unwrap_or_default()
+    }
+
+    fn sni(&self) -> &'a [u8] {
+        self.text(self.row.start, self.row.ends[0])
+    }
+
+    fn alpn(&self) -> &'a [u8] {
+        self.text(self.row.ends[0], self.row.ends[1])
+    }
 }
 
 /// Transactions in the order they were finished.
@@ -140,6 +228,7 @@ struct Span {
 pub struct HttpBatch {
     rows: Vec<HttpRow>,
     spans: Vec<Span>,
+    webs: Vec<WebRow>,
     arena: Vec<u8>,
 }
 
@@ -164,7 +253,32 @@ impl HttpBatch {
             *end = u32::try_from(self.arena.len()).unwrap_or(start);
         }
         self.rows.push(row);
-        self.spans.push(Span { start, ends });
+        self.spans.push(Span {
+            start,
+            ends,
+            web: 0,
+        });
+    }
+
+    /// Appends a transaction of HTTP/2 or of TLS; as [`HttpBatch::push`].
+    pub fn push_web(&mut self, row: HttpRow, text: &Text<'_>, web: &Web<'_>) {
+        self.push(row, text);
+        let Some(span) = self.spans.last_mut() else {
+            return;
+        };
+        let start = span.ends[5];
+        let mut ends = [start; 2];
+        for (end, part) in ends.iter_mut().zip([web.sni, web.alpn]) {
+            self.arena.extend_from_slice(part);
+            *end = u32::try_from(self.arena.len()).unwrap_or(start);
+        }
+        let web = Web {
+            sni: &[],
+            alpn: &[],
+            ..*web
+        };
+        self.webs.push(WebRow { web, start, ends });
+        span.web = u32::try_from(self.webs.len()).unwrap_or_default();
     }
 }
 
@@ -193,21 +307,34 @@ impl RecordBatch<HttpKind> for HttpBatch {
             reason_phrase: next(e),
             content_type: next(f),
         };
-        Some(HttpTransaction { row, text })
+        let web = match span.web {
+            0 => None,
+            number => self.webs.get(number as usize - 1).map(|row| WebAt {
+                row,
+                arena: &self.arena,
+            }),
+        };
+        Some(HttpTransaction { row, text, web })
     }
 
     fn clear(&mut self) {
         self.rows.clear();
         self.spans.clear();
+        self.webs.clear();
         self.arena.clear();
     }
 
     fn push_view(&mut self, view: &HttpTransaction<'_>) {
-        self.push(*view.row, &view.text);
+        match view.web() {
+            None => self.push(*view.row, &view.text),
+            Some(web) => self.push_web(*view.row, &view.text, &web),
+        }
     }
 
     fn memory_bytes(&self) -> usize {
-        self.rows.len() * (size_of::<HttpRow>() + size_of::<Span>()) + self.arena.len()
+        self.rows.len() * (size_of::<HttpRow>() + size_of::<Span>())
+            + self.webs.len() * size_of::<WebRow>()
+            + self.arena.len()
     }
 }
 
@@ -221,8 +348,54 @@ fn version(version: (u8, u8)) -> Value<'static> {
         (1, 1) => "1.1",
         (1, _) => "1.x",
         (0, 9) => "0.9",
+        (2, _) => "2",
+        (3, _) => "3",
         _ => "other",
     })
+}
+
+/// The version of TLS by its number on the wire (RFC 8446 sec. 4.1.2).
+const fn tls_version(number: u16) -> Value<'static> {
+    match number {
+        0 => Value::Null,
+        0x0300 => Value::Word("SSL 3.0"),
+        0x0301 => Value::Word("1.0"),
+        0x0302 => Value::Word("1.1"),
+        0x0303 => Value::Word("1.2"),
+        0x0304 => Value::Word("1.3"),
+        _ => Value::Word("other"),
+    }
+}
+
+impl<'a> HttpTransaction<'a> {
+    /// What only HTTP/2 and TLS have, where it is of one.
+    #[must_use]
+    pub fn web(&self) -> Option<Web<'a>> {
+        let at = self.web?;
+        Some(Web {
+            sni: at.sni(),
+            alpn: at.alpn(),
+            ..at.row.web
+        })
+    }
+
+    const fn source(&self) -> Source {
+        match self.web {
+            None => Source::Clear,
+            Some(web) => web.row.web.source,
+        }
+    }
+
+    const fn names(&self) -> &'static str {
+        match self.web {
+            Some(web) if web.row.web.is_partial => "partial",
+            _ => "whole",
+        }
+    }
+
+    fn of_grpc(&self, value: impl FnOnce(&Grpc) -> Option<u64>) -> Option<u64> {
+        value(self.web?.row.web.grpc.as_ref()?)
+    }
 }
 
 columns!(FIELDS, read_column, v: HttpTransaction, {
@@ -249,13 +422,49 @@ columns!(FIELDS, read_column, v: HttpTransaction, {
     retransmissions: U16, "", None, "Retransmitted heads of this transaction seen before the record was written." => Value::U64(u64::from(v.row.retransmissions));
     vlan: U16, "", Some(58), "Outermost VLAN id." => opt(v.row.vlan.map(u64::from));
     flow_hash: U32, "", None, "Symmetric hash of addresses and ports: the same for both directions." => Value::U64(u64::from(v.row.flow_hash));
+    http_version: Word, "", None, "HTTP version, as version." => version(v.row.version);
+    source: Word, "", None, "Where it was read: clear, or keys (in TLS, with the secrets of a key log)." => Value::Word(v.source().as_str());
+    names: Word, "", None, "whole, or partial: empty texts may be unknown, because the connection was joined late or packets are missing." => Value::Word(v.names());
+    stream_id: U32, "", None, "Stream of HTTP/2." => opt(v.web.and_then(|web| web.row.web.stream_id).map(u64::from));
+    tls_version: Word, "", None, "TLS version; empty without TLS." => v.web.map_or(Value::Null, |web| tls_version(web.row.web.tls_version));
+    sni: Text, "", None, "Server name that the client asked for in TLS." => text(v.web.map_or(&[], |web| web.sni()));
+    alpn: Text, "", None, "Application protocol that was negotiated in TLS." => text(v.web.map_or(&[], |web| web.alpn()));
+    grpc_status: U32, "", None, "Status of a gRPC call; empty where there was none." => opt(v.of_grpc(|grpc| grpc.status.map(u64::from)));
+    grpc_messages_c: U64, "", None, "Messages of a gRPC call from the client." => opt(v.of_grpc(|grpc| Some(grpc.messages[0]?.0)));
+    grpc_messages_s: U64, "", None, "Messages of a gRPC call from the server." => opt(v.of_grpc(|grpc| Some(grpc.messages[1]?.0)));
+    grpc_bytes_c: U64, "bytes", None, "Length of the messages of a gRPC call from the client." => opt(v.of_grpc(|grpc| Some(grpc.messages[0]?.1)));
+    grpc_bytes_s: U64, "bytes", None, "Length of the messages of a gRPC call from the server." => opt(v.of_grpc(|grpc| Some(grpc.messages[1]?.1)));
+    grpc_timeout_ns: SpanNs, "ns", None, "Timeout that the client gave a gRPC call." => v.of_grpc(|grpc| grpc.timeout_ns).map_or(Value::Null, Value::SpanNs);
+    grpc_first_ns: SpanNs, "ns", None, "From the first packet of the request to the first message of the server in a gRPC call." => v.of_grpc(|grpc| Some(grpc.answered_ns?[0])).map_or(Value::Null, Value::SpanNs);
+    grpc_last_ns: SpanNs, "ns", None, "From the first packet of the request to the last message of the server in a gRPC call." => v.of_grpc(|grpc| Some(grpc.answered_ns?[1])).map_or(Value::Null, Value::SpanNs);
 });
 
 impl RecordKind for HttpKind {
     type View<'a> = HttpTransaction<'a>;
     type Batch = HttpBatch;
     const NAME: &'static str = "http_transaction";
+    const VERSION: u16 = 2;
     const ZEEK_PATH: &'static str = "http";
+    /// HTTP/1.x in clear, HTTP/2 or TLS, and gRPC.
+    const SHAPES: usize = 3;
+
+    #[inline]
+    fn shape(view: &HttpTransaction<'_>) -> usize {
+        match view.web {
+            None => 0,
+            Some(web) => 1 + usize::from(web.row.web.grpc.is_some()),
+        }
+    }
+
+    #[inline]
+    fn has_column(shape: usize, column: usize) -> bool {
+        let last = match shape {
+            0 => Column::names,
+            1 => Column::alpn,
+            _ => Column::grpc_last_ns,
+        };
+        column <= last as usize
+    }
 
     fn fields() -> &'static [Field] {
         FIELDS

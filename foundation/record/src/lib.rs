@@ -26,7 +26,7 @@ pub use gateway::{
     GatewayBatch, GatewayEvent, GatewayEventKind, GatewayKind, GatewayRow, GatewayText,
 };
 pub use half::{HalfBatch, HalfKind, HalfRow, HttpHalf};
-pub use http::{HttpBatch, HttpKind, HttpRow, HttpState, HttpTransaction, Text};
+pub use http::{Grpc, HttpBatch, HttpKind, HttpRow, HttpState, HttpTransaction, Source, Text, Web};
 pub use load::{LoadBatch, LoadKind, LoadRow, LoadSession};
 pub use prefix::{IpNet, Prefix, PrefixError};
 pub use schema::{Endpoint, Field, FieldType, RecordBatch, RecordKind, Value, ZeekColumn};

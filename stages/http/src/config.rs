@@ -1,7 +1,9 @@
 //! Settings of a run of the stage.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use linkweir_keys::LiveLog;
 use linkweir_record::Anonymizer;
 
 /// A set of TCP ports.
@@ -94,6 +96,10 @@ pub struct HttpConfig {
     /// and reordering, and unrequested responses are found behind the end of a body; a stage that gets only
     /// a part of them would wait for the rest in vain.
     pub has_whole_connections: bool,
+    /// Whether every segment of a connection of HTTP/2 or TLS comes to this stage, which then follows it.
+    pub may_join: bool,
+    /// The secrets that open TLS; without, no connection of TLS is followed.
+    pub keys: Option<Arc<LiveLog>>,
 }
 
 impl Default for HttpConfig {
@@ -112,6 +118,8 @@ impl Default for HttpConfig {
             shard: None,
             is_reassembled: false,
             has_whole_connections: true,
+            may_join: true,
+            keys: None,
         }
     }
 }

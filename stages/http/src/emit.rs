@@ -1,11 +1,12 @@
 //! From paired (or lonely) halves to records: filters, anonymised addresses, counters.
 
-use linkweir_record::{Anonymizer, HttpBatch, HttpRow, HttpState, Text};
+use linkweir_record::{Anonymizer, HttpBatch, HttpRow, HttpState, Source, Text, Web};
 
 use crate::body::{Bodies, BodyEnd};
 use crate::config::HttpConfig;
 use crate::key::Connection;
 use crate::stats::HttpStats;
+use crate::web::Connections;
 
 /// A request as a record needs it; texts borrow from the packet or from the pool.
 #[derive(Debug, Clone, Copy)]
@@ -44,6 +45,8 @@ pub(crate) struct Output {
     anonymizer: Option<Anonymizer>,
     pub(crate) stats: HttpStats,
     pub(crate) bodies: Option<Bodies>,
+    /// Connections of HTTP/2 and TLS.
+    pub(crate) web: Connections,
 }
 
 /// Which records are wanted.
@@ -82,19 +85,55 @@ impl Output {
             bodies: config
                 .ttlb
                 .then(|| Bodies::new(config.max_pending, config.hash_seed)),
+            web: Connections::new(config.keys.clone(), config.max_pending, config.hash_seed),
         }
     }
 
-    /// Writes a record, unless the filters hold it back.
+    /// Writes a record of HTTP/1.x, unless the filters hold it back.
     #[inline]
-    pub(crate) fn record(&mut self, mut row: HttpRow, text: &Text<'_>, out: &mut HttpBatch) {
+    pub(crate) fn record(&mut self, row: HttpRow, text: &Text<'_>, out: &mut HttpBatch) {
+        if self.anonymizer.is_none() && self.web.is_empty() {
+            self.stats.count_record(row.version, Source::Clear);
+            if self.filter.passes(text) {
+                out.push(row, text);
+            } else {
+                self.stats.filtered += 1;
+            }
+            return;
+        }
+        self.record_web(row, text, None, out);
+    }
+
+    /// Writes a record with what only HTTP/2 and TLS have, unless the filters hold it back.
+    pub(crate) fn record_web(
+        &mut self,
+        mut row: HttpRow,
+        text: &Text<'_>,
+        web: Option<&Web<'_>>,
+        out: &mut HttpBatch,
+    ) {
+        let label = match web {
+            Some(web) => Some(*web),
+            None => self.web.label(&row),
+        };
+        let source = label.map_or(Source::Clear, |web| web.source);
+        self.stats.count_record(row.version, source);
         if !self.filter.passes(text) {
             self.stats.filtered += 1;
             return;
         }
-        let Some(anonymizer) = &self.anonymizer else {
-            return out.push(row, text);
+        let mut push = |row, text: &Text<'_>, web: Option<Web<'_>>| match web {
+            Some(web) => out.push_web(row, text, &web),
+            None => out.push(row, text),
         };
+        let Some(anonymizer) = &self.anonymizer else {
+            return push(row, text, label);
+        };
+        let sni = label.and_then(|web| anonymizer.replace_host(web.sni));
+        let label = label.map(|web| Web {
+            sni: sni.as_deref().unwrap_or(web.sni),
+            ..web
+        });
         row.client_ip = anonymizer.replace(row.client_ip);
         row.server_ip = anonymizer.replace(row.server_ip);
         // The hash of the real addresses would give them away, and so would a host that is one.
@@ -104,7 +143,7 @@ impl Output {
         };
         row.flow_hash = connection.flow_hash();
         let Some(host) = anonymizer.replace_host(text.host) else {
-            return out.push(row, text);
+            return push(row, text, label);
         };
         let uri = match memchr::memmem::find(text.uri, text.host) {
             Some(at) if text.uri.first() != Some(&b'/') => {
@@ -118,14 +157,12 @@ impl Output {
             }
             _ => text.uri.to_vec(),
         };
-        out.push(
-            row,
-            &Text {
-                host: &host,
-                uri: &uri,
-                ..*text
-            },
-        );
+        let text = Text {
+            host: &host,
+            uri: &uri,
+            ..*text
+        };
+        push(row, &text, label);
     }
 
     /// A request and its final response; with time to last byte the record waits for the body.

@@ -34,6 +34,7 @@ mod split;
 mod stage;
 mod stats;
 mod watch;
+mod web;
 
 pub use config::{HttpConfig, PortSet, Shard};
 pub use extract::frames::HalfFrames;

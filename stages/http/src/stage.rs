@@ -144,7 +144,7 @@ impl HttpStage {
         if !tcp.payload.is_empty() {
             matcher.on_segment(&packet.network, tcp, timestamp.as_nanos(), packet.vlan, out);
         } else if tcp.flags().contains(TcpFlags::SYN | TcpFlags::ACK) {
-            matcher.on_accepted(&packet.network, tcp);
+            matcher.on_accepted(&packet.network, tcp, out);
         }
     }
 }

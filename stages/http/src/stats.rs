@@ -1,5 +1,6 @@
 //! What a run counted: the `http` key of the summary.
 
+use linkweir_record::Source;
 use linkweir_sketch::{BoundedCounts, LogLinear};
 
 /// Methods that are counted by name; further ones are counted together.
@@ -9,7 +10,7 @@ const MAX_METHODS: usize = 64;
 const COMMON: [&[u8]; 5] = [b"GET", b"POST", b"HEAD", b"PUT", b"OPTIONS"];
 
 /// Counters that stand for themselves.
-const COUNTERS: usize = 12;
+const COUNTERS: usize = 22;
 
 /// Exact counters of all traffic, whatever the filters let through. Everything merges by addition.
 #[derive(Debug, Clone)]
@@ -38,6 +39,26 @@ pub struct HttpStats {
     pub table_full: u64,
     /// Records that the filters held back.
     pub filtered: u64,
+    /// Connections of HTTP/2 and TLS that were followed.
+    pub followed: u64,
+    /// Of these, connections that left early because there were too many, or they held too much.
+    pub followed_evicted: u64,
+    /// Gaps in them that were not filled.
+    pub followed_gaps: u64,
+    /// Connections of TLS without a secret that opens them.
+    pub undecrypted: u64,
+    /// Transactions of which names may be unknown: they were joined late, or bytes of them are missing.
+    pub unknown_names: u64,
+    /// Records of HTTP/1.0.
+    pub of_http_1_0: u64,
+    /// Records of HTTP/1.1, and of further versions that begin with 1.
+    pub of_http_1_1: u64,
+    /// Records of HTTP/2.
+    pub of_http_2: u64,
+    /// Records that were read in clear.
+    pub of_clear: u64,
+    /// Records that were read in TLS with keys.
+    pub of_keys: u64,
     /// Requests of the most common methods, in the order of [`COMMON`].
     common: [u64; COMMON.len()],
     /// Requests of other methods.
@@ -63,6 +84,16 @@ impl Default for HttpStats {
             malformed_heads: 0,
             table_full: 0,
             filtered: 0,
+            followed: 0,
+            followed_evicted: 0,
+            followed_gaps: 0,
+            undecrypted: 0,
+            unknown_names: 0,
+            of_http_1_0: 0,
+            of_http_1_1: 0,
+            of_http_2: 0,
+            of_clear: 0,
+            of_keys: 0,
             common: [0; COMMON.len()],
             methods: BoundedCounts::new(MAX_METHODS),
             status_codes: Box::new([0; 1000]),
@@ -103,6 +134,16 @@ impl HttpStats {
             ("malformed_heads", self.malformed_heads),
             ("table_full", self.table_full),
             ("filtered", self.filtered),
+            ("followed", self.followed),
+            ("followed_evicted", self.followed_evicted),
+            ("followed_gaps", self.followed_gaps),
+            ("undecrypted", self.undecrypted),
+            ("unknown_names", self.unknown_names),
+            ("of_http_1_0", self.of_http_1_0),
+            ("of_http_1_1", self.of_http_1_1),
+            ("of_http_2", self.of_http_2),
+            ("of_clear", self.of_clear),
+            ("of_keys", self.of_keys),
         ]
     }
 
@@ -121,7 +162,33 @@ impl HttpStats {
             ("malformed_heads", &mut self.malformed_heads),
             ("table_full", &mut self.table_full),
             ("filtered", &mut self.filtered),
+            ("followed", &mut self.followed),
+            ("followed_evicted", &mut self.followed_evicted),
+            ("followed_gaps", &mut self.followed_gaps),
+            ("undecrypted", &mut self.undecrypted),
+            ("unknown_names", &mut self.unknown_names),
+            ("of_http_1_0", &mut self.of_http_1_0),
+            ("of_http_1_1", &mut self.of_http_1_1),
+            ("of_http_2", &mut self.of_http_2),
+            ("of_clear", &mut self.of_clear),
+            ("of_keys", &mut self.of_keys),
         ]
+    }
+
+    /// Counts a record of this version (major and minor), from here.
+    #[inline]
+    pub(crate) fn count_record(&mut self, version: (u8, u8), source: Source) {
+        let version = match version {
+            (1, 0) => &mut self.of_http_1_0,
+            (1, _) => &mut self.of_http_1_1,
+            _ => &mut self.of_http_2,
+        };
+        *version += 1;
+        let source = match source {
+            Source::Clear => &mut self.of_clear,
+            Source::Keys => &mut self.of_keys,
+        };
+        *source += 1;
     }
 
     /// Counts a request with this method.

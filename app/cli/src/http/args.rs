@@ -1,5 +1,6 @@
 //! The flags of `linkweir http`.
 
+use std::cell::RefCell;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -8,6 +9,7 @@ use linkweir_http::PortSet;
 use linkweir_sink::Format;
 
 use crate::common_args::{ViewArgs, formats};
+use crate::keys::KeySource;
 use crate::packets::PacketArgs;
 use crate::passive::args::{
     FeederArgs, InputArgs, OutputArgs, PageArgs, SampleArgs, WorkerArgs, after_help,
@@ -16,13 +18,15 @@ use crate::units;
 
 const AFTER_HELP: &str = after_help!(
     "  linkweir http -r trace.pcap.zst
+  linkweir http -r browser.pcapng --keys keys.log
   linkweir http -i eth0 -f 'tcp port 80' --workers 4 -w http.jsonl --rotate 1h --console 127.0.0.1:8080"
 );
 
-/// Measure HTTP/1.x transactions without TCP reassembly: one record each, with response time.
+/// Measure HTTP transactions: one record each, with response time.
 ///
-/// A response belongs to the request whose acknowledgment number equals the sequence number of the response
-/// (the method of HTTPanalyzer). Records in text format are lines of
+/// HTTP/1.x is measured without TCP reassembly: a response belongs to the request whose acknowledgment number equals
+/// the sequence number of the response (the method of HTTPanalyzer). HTTP/2 is read in order: a stream is a
+/// transaction. TLS 1.2 and 1.3 are read with `--keys`. Records in text format are lines of
 /// `client_ip|client_port|server_ip|server_port|request_ts|response_ts|response_time|reason_phrase|status_code|method|user_agent|host|uri`
 /// with times in seconds; an unanswered request has empty response fields, an orphan response empty request
 /// fields. `|`, `\` and bytes outside printable ASCII are written as `\xHH`.
@@ -30,7 +34,10 @@ const AFTER_HELP: &str = after_help!(
 /// Message heads may span segments, and requests may be pipelined. Where the length of a response is not
 /// known (chunked over several segments, or until close), requests pipelined behind it are reported as
 /// unanswered. A start line must be one of HTTP/1.x; anything that only resembles one is counted as
-/// malformed. HTTP/2 and TLS are not read.
+/// malformed.
+///
+/// A connection of HTTP/2 may be joined late, and packets of it may be missing: then `names` is `partial` where an
+/// empty field may be unknown instead of absent; what is not sure is not guessed.
 ///
 /// Link layers: Ethernet, IEEE 802.11, Linux cooked, raw IP, PPP, Cisco HDLC, Frame Relay, FDDI, ARCnet,
 /// SLIP, loopback, NFLOG. Tunnels: GRE, ERSPAN, VXLAN, Geneve, GTP-U, CAPWAP, IP in IP, 6in4, AYIYA,
@@ -60,6 +67,9 @@ pub(crate) struct HttpArgs {
 
     #[command(flatten)]
     pub(crate) tracking: TrackingArgs,
+
+    #[command(flatten)]
+    pub(crate) keys: KeyArgs,
 
     /// Format of the records; `spreadsheet` is CSV without formulas and with rounded times [default: by
     /// the extension: .jsonl .json .ndjson, .csv, .parquet, .arrow, .zeek or http.log, .zeek.json, .txt
@@ -104,7 +114,8 @@ pub(crate) struct HttpArgs {
     /// How packets of an interface reach several workers: the `kernel` (`PACKET_FANOUT`) distributes each
     /// packet by itself, by addresses, ports and the acknowledgment or sequence number that a request and
     /// its response share (Eq. (3) of Vega et al. 2017); a `reader` thread also keeps together what spans
-    /// workers: pipelines, heads over several segments. Files and `--ttlb` always use a reader.
+    /// workers: pipelines, heads over several segments, connections of HTTP/2 and TLS. Files, `--ttlb` and `--keys`
+    /// always use a reader.
     #[arg(
         long,
         value_name = "HOW",
@@ -132,6 +143,21 @@ pub(crate) enum Fanout {
     Kernel,
     /// A thread of this process.
     Reader,
+}
+
+/// How TLS is opened.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "TLS")]
+pub(crate) struct KeyArgs {
+    /// Read TLS 1.2 and 1.3 with the secrets of this key log (a file or a FIFO in the format of NSS, as browsers and
+    /// curl write with SSLKEYLOGFILE). It is read as it grows; with `-r` all that is there is read first, a FIFO to
+    /// its end. A connection is read from its first packet on. Secrets are in no output.
+    #[arg(long, value_name = "FILE|FIFO", value_hint = ValueHint::FilePath)]
+    pub(crate) keys: Option<PathBuf>,
+
+    /// The key log, between its opening and the time when it is followed.
+    #[arg(skip)]
+    pub(crate) source: RefCell<Option<KeySource>>,
 }
 
 /// How transactions are followed.

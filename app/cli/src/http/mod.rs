@@ -20,6 +20,7 @@ use self::args::Fanout;
 use self::halves::HalvesSource;
 use self::summary::HttpCounters;
 use crate::exit::{Exit, warn};
+use crate::keys::KeySource;
 use crate::merge::sketch::HttpTotals;
 use crate::outputs;
 use crate::packets::{self, Packets};
@@ -62,13 +63,23 @@ impl Passive for HttpArgs {
             view: Some(&self.view),
             workers: self.workers.workers,
             is_sorted: self.tracking.sort,
-            reads: Vec::new(),
+            reads: self
+                .keys
+                .keys
+                .iter()
+                .map(|path| ("--keys", path.as_path()))
+                .collect(),
             writes: self.packets.written().into_iter().collect(),
         }
     }
 
     fn config(&self) -> anyhow::Result<HttpConfig> {
         let args = &self.tracking;
+        if let Some(path) = &self.keys.keys {
+            let reads_files = self.input.interface.is_empty() && self.feeder.feed.is_none();
+            let source = KeySource::open(path, reads_files)?;
+            self.keys.source.replace(Some(source));
+        }
         let bytes = |text: &Option<String>| text.as_deref().unwrap_or_default().as_bytes().to_vec();
         Ok(HttpConfig {
             timeout: args.timeout,
@@ -82,8 +93,16 @@ impl Passive for HttpArgs {
             // A secret of this process: nobody can aim at a bucket of the table.
             hash_seed: RandomState::new().hash_one(0_u8),
             shard: None,
+            keys: self.keys.source.borrow().as_ref().map(KeySource::log),
             ..HttpConfig::default()
         })
+    }
+
+    fn start_readers(&self) -> anyhow::Result<()> {
+        match self.keys.source.take() {
+            Some(source) => source.follow(),
+            None => Ok(()),
+        }
     }
 
     fn open_outputs(
@@ -106,6 +125,7 @@ impl Passive for HttpArgs {
             Share::Source { is_distributed } => HttpConfig {
                 is_reassembled: is_distributed,
                 has_whole_connections: !is_distributed && self.halves().is_empty(),
+                may_join: !is_distributed,
                 ..config
             },
             Share::Reader { count, .. } => HttpConfig {
@@ -117,6 +137,7 @@ impl Passive for HttpArgs {
             Share::Kernel { index, count } => HttpConfig {
                 shard: Some(Shard { index, count }),
                 has_whole_connections: false,
+                may_join: false,
                 max_pending: max_pending(count),
                 ..config
             },
@@ -136,7 +157,8 @@ impl Passive for HttpArgs {
     }
 
     fn sockets(&self) -> usize {
-        let by_kernel = self.fanout == Fanout::Kernel && !self.tracking.ttlb;
+        let by_kernel =
+            self.fanout == Fanout::Kernel && !self.tracking.ttlb && self.keys.keys.is_none();
         if by_kernel { self.workers.workers } else { 1 }
     }
 

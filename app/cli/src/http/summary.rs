@@ -65,6 +65,19 @@ impl Counters for HttpCounters {
             "truncated_heads": stats.truncated_heads,
             "malformed_heads": stats.malformed_heads,
             "filtered": stats.filtered,
+            "versions": {
+                "1.0": stats.of_http_1_0,
+                "1.1": stats.of_http_1_1,
+                "2": stats.of_http_2,
+            },
+            "sources": { "clear": stats.of_clear, "keys": stats.of_keys },
+            "followed": {
+                "connections": stats.followed,
+                "evicted": stats.followed_evicted,
+                "gaps": stats.followed_gaps,
+            },
+            "undecrypted": stats.undecrypted,
+            "unknown_names": stats.unknown_names,
             "unsorted": totals.report.unsorted,
             "methods": object(methods(stats).into_iter()),
             "status_codes": codes,
@@ -118,6 +131,18 @@ impl Counters for HttpCounters {
                 ),
             ),
         ]);
+        if stats.followed > 0 {
+            rows.push((
+                "HTTP/2 and TLS",
+                format!(
+                    "{} followed, {} without keys, {} not filled, {} with unknown names",
+                    counted(stats.followed, "connection"),
+                    thousands(stats.undecrypted),
+                    counted(stats.followed_gaps, "gap"),
+                    counted(stats.unknown_names, "transaction"),
+                ),
+            ));
+        }
         if stats.filtered > 0 {
             rows.push((
                 "not written",

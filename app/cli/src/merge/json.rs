@@ -202,6 +202,20 @@ fn not_known(path: &str) -> String {
     format!("`{path}` is not known to this version of linkweir")
 }
 
+/// Counters that sketches of earlier versions do not have: what they count was not read then.
+const ADDED: [&str; 10] = [
+    "followed",
+    "followed_evicted",
+    "followed_gaps",
+    "undecrypted",
+    "unknown_names",
+    "of_http_1_0",
+    "of_http_1_1",
+    "of_http_2",
+    "of_clear",
+    "of_keys",
+];
+
 impl HttpObject {
     fn of(http: &HttpTotals) -> Self {
         let stats = &http.stats;
@@ -233,6 +247,9 @@ impl HttpObject {
         let mut stats = HttpStats::default();
         for (name, counter) in stats.counters_mut() {
             let value = self.counters.remove(name);
+            if value.is_none() && ADDED.contains(&name) {
+                continue;
+            }
             let value = value.ok_or_else(|| format!("`http.{name}` is missing"))?;
             let wrong = || format!("`http.{name}` must be a whole number from 0 on, not {value}");
             *counter = value.as_u64().ok_or_else(wrong)?;

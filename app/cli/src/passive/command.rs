@@ -37,6 +37,11 @@ pub(crate) trait Passive {
     /// The configuration of a stage that gets all packets.
     fn config(&self) -> anyhow::Result<Self::Config>;
 
+    /// Starts what reads beside the packets, when rights are given up.
+    fn start_readers(&self) -> anyhow::Result<()> {
+        Ok(())
+    }
+
     /// Opens the outputs, by name, that start another program: nobody may after rights are given up.
     fn open_programs(&self) -> anyhow::Result<Vec<Named<Self::Record>>> {
         Ok(Vec::new())

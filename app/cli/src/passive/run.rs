@@ -94,6 +94,7 @@ impl<'a, C: Passive> Ready<'a, C> {
         let written = flags.written().into_iter().map(|(_, path)| path);
         let interfaces = &flags.input.interface;
         outputs::restrict_run(is_live, interfaces, outputs::written_directories(written))?;
+        command.start_readers()?;
         let options = OutputOptions {
             rotation: output.rotate,
             ..output.store.options(is_live)

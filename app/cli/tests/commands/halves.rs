@@ -101,6 +101,8 @@ fn every_capture_gives_the_same_through_rows() {
         for keep_duplicates in [false, true] {
             let config = HttpConfig {
                 keep_duplicates,
+                // Rows are of HTTP/1.x.
+                may_join: false,
                 ..settings_of(path)
             };
             let Some((one, has_fragments, packets)) = run_packets(path, &config) else {

@@ -25,6 +25,16 @@ use rustix::thread::{CapabilitySet, CapabilitySets};
 pub use account::Account;
 pub use calls::Calls;
 
+/// Keeps the memory of this process out of dumps and from those who could trace it: secrets are in it.
+///
+/// # Errors
+/// What `prctl(2)` says.
+pub fn forbid_core_dumps() -> io::Result<()> {
+    Ok(rustix::process::set_dumpable_behavior(
+        rustix::process::DumpableBehavior::NotDumpable,
+    )?)
+}
+
 /// What a process keeps.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Restrict {

@@ -1,6 +1,6 @@
 //! The two hellos: what the client offers and what the server chooses.
 
-use super::message_type::{CLIENT_HELLO, SERVER_HELLO};
+use super::message_type::{CLIENT_HELLO, ENCRYPTED_EXTENSIONS, SERVER_HELLO};
 use super::reader::Reader;
 use super::{MessageHeader, Parsed};
 
@@ -206,6 +206,26 @@ pub fn parse_server_hello(message: &[u8]) -> Parsed<ServerHello<'_>> {
         Some(()) if is_whole => Parsed::Complete(hello),
         None if is_whole || (hello.version == 0 && message.len() >= 6) => Parsed::Not,
         _ => Parsed::Partial(hello),
+    }
+}
+
+/// The protocol that a server of TLS 1.3 chooses, of its `EncryptedExtensions` (RFC 8446 sec. 4.3.1) with their message
+/// header.
+#[must_use]
+pub fn parse_encrypted_extensions(message: &[u8]) -> Parsed<Alpn<'_>> {
+    let Some((mut reader, is_whole)) = body(message, ENCRYPTED_EXTENSIONS) else {
+        return Parsed::Not;
+    };
+    let mut alpn = Alpn::default();
+    extensions(&mut reader, |kind, content| {
+        if kind == extension::ALPN {
+            alpn = alpn_of(content);
+        }
+    });
+    if is_whole {
+        Parsed::Complete(alpn)
+    } else {
+        Parsed::Partial(alpn)
     }
 }
 

@@ -9,7 +9,10 @@ mod hello;
 pub(crate) mod reader;
 
 pub use certificate::certificate_name;
-pub use hello::{Alpn, ClientHello, ServerHello, parse_client_hello, parse_server_hello};
+pub use hello::{
+    Alpn, ClientHello, ServerHello, parse_client_hello, parse_encrypted_extensions,
+    parse_server_hello,
+};
 
 /// What became of an attempt to parse a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -116,6 +119,8 @@ pub mod message_type {
     pub const NEW_SESSION_TICKET: u8 = 4;
     /// TLS 1.3: the client has sent what it sends before it has an answer.
     pub const END_OF_EARLY_DATA: u8 = 5;
+    /// TLS 1.3: what the server adds to its hello.
+    pub const ENCRYPTED_EXTENSIONS: u8 = 8;
     /// Certificates.
     pub const CERTIFICATE: u8 = 11;
     /// The server's part of the key exchange.

@@ -48,6 +48,8 @@ pub(crate) struct Matcher {
     pub(crate) watch: WatchList,
     /// Whether every segment of a connection comes here.
     pub(crate) has_whole_connections: bool,
+    /// Whether connections of HTTP/2 and TLS may be followed.
+    pub(crate) may_join: bool,
     /// Whether pipelines may be followed from here on.
     pub(crate) may_follow: bool,
     /// Whether the request at hand has begun a pipeline that is followed, and goes there.
@@ -93,6 +95,7 @@ impl Matcher {
                 config.hash_seed,
             ),
             has_whole_connections,
+            may_join: config.may_join && config.shard.is_none_or(|shard| shard.count < 2),
             may_follow: has_whole_connections,
             has_begun: false,
             answer: None,
@@ -131,7 +134,7 @@ impl Matcher {
 
     /// When something times out next.
     pub(crate) fn deadline_ns(&self) -> Option<u64> {
-        (!self.pending.is_empty()).then_some(self.deadline_ns)
+        (!self.pending.is_empty() || !self.output.web.is_empty()).then_some(self.deadline_ns)
     }
 
     /// Capture time in milliseconds, modulo 2^32.
@@ -162,6 +165,10 @@ impl Matcher {
         while let Some(gone) = self.watch.expire(limit) {
             self.on_gone(gone, out);
         }
+        let is_following = !self.output.web.is_empty();
+        if is_following {
+            self.expire_followed(limit, self.timeout_ns, out);
+        }
         // What is due counts as gone at once, see `Pending`; the records of many follow piece by piece.
         let mut left = PIECE;
         let mut is_behind = false;
@@ -185,7 +192,7 @@ impl Matcher {
             .pending
             .oldest()
             .map_or(self.now_ns, |(_, waiting)| waiting.changed_ns);
-        let slack = if self.output.bodies.is_some() {
+        let slack = if self.output.bodies.is_some() || is_following {
             self.timeout_ns / 8
         } else {
             self.timeout_ns
@@ -268,8 +275,16 @@ impl Matcher {
     }
 
     /// A connection is accepted: both first numbers are known.
-    pub(crate) fn on_accepted(&mut self, network: &Network<'_>, tcp: &Tcp<'_>) {
+    pub(crate) fn on_accepted(
+        &mut self,
+        network: &Network<'_>,
+        tcp: &Tcp<'_>,
+        out: &mut HttpBatch,
+    ) {
         let connection = Connection::sent_by_client(network, tcp).reversed();
+        if self.watch.watches(tcp.src_port(), tcp.dst_port()) {
+            self.on_accepted_again(&connection, tcp, out);
+        }
         let hash = ConnectionHash::new(self.seed, &connection);
         self.reach
             .begin(hash, tcp.ack().0, tcp.seq().0.wrapping_add(1));
@@ -284,10 +299,12 @@ impl Matcher {
         ts_ns: u64,
         out: &mut HttpBatch,
     ) {
-        let Some(bodies) = &mut self.output.bodies else {
+        let connection = Connection::sent_by_client(&packet.network, tcp).reversed();
+        // What TLS holds is watched when it is opened.
+        let is_followed = self.output.web.find(&connection).is_some();
+        let Some(bodies) = self.output.bodies.as_mut().filter(|_| !is_followed) else {
             return;
         };
-        let connection = Connection::sent_by_client(&packet.network, tcp).reversed();
         bodies.on_segment(
             &connection,
             tcp.seq(),
@@ -302,7 +319,8 @@ impl Matcher {
     /// Writes what still waits, a part at a time. Returns whether that was all.
     pub(crate) fn finish(&mut self, out: &mut HttpBatch) -> bool {
         let full = out.len() + PIECE;
-        self.may_follow = false;
+        self.close_all_followed(out);
+        (self.may_follow, self.may_join) = (false, false);
         while let Some(gone) = self.watch.evict() {
             self.on_gone(gone, out);
         }

@@ -1,6 +1,7 @@
 //! The way from a segment's payload to messages.
 
 use linkweir_proto::http1::{Outcome, Start, classify, empty_lines, parse_request, parse_response};
+use linkweir_proto::http2::PREFACE;
 use linkweir_record::HttpBatch;
 use linkweir_wire::{Network, Tcp};
 
@@ -24,7 +25,8 @@ impl Matcher {
         let mut relevance = Relevance::Irrelevant;
         if self.watch.watches(tcp.src_port(), tcp.dst_port()) {
             let segment = Segment::new(network, tcp, ts_ns, vlan);
-            let is_done = self.on_watched(&segment, &mut relevance, out);
+            let is_done = (!self.output.web.is_empty() && self.on_web(&segment, out))
+                || self.on_watched(&segment, &mut relevance, out);
             if is_done {
                 return relevance;
             }
@@ -36,21 +38,28 @@ impl Matcher {
                     self.on_messages(&segment, offset, Start::Response, out);
                     return Relevance::Other;
                 }
-                if empty_lines(tcp.payload) > 0 {
+                if is_control(tcp.payload) {
                     let segment = Segment::new(network, tcp, ts_ns, vlan);
-                    self.on_messages(&segment, 0, Start::Neither, out);
-                    return Relevance::Other;
+                    if empty_lines(tcp.payload) > 0 {
+                        self.on_messages(&segment, 0, Start::Neither, out);
+                        return Relevance::Other;
+                    }
+                    if self.on_beginning(&segment, out) {
+                        return Relevance::Other;
+                    }
                 }
                 // Perhaps the rest of a request head that overtook its beginning.
                 let is_to_server =
                     tcp.dst_port() < tcp.src_port() || self.server_ports.contains(tcp.dst_port());
-                if is_to_server
-                    && is_text(tcp.payload)
-                    && self
-                        .watch
-                        .keep_out_of_order(&Segment::new(network, tcp, ts_ns, vlan))
-                {
-                    return relevance.max(Relevance::OutOfOrder);
+                let may_be_preface = tcp.payload.first() == PREFACE.first();
+                if (is_to_server || may_be_preface) && is_text(tcp.payload) {
+                    let segment = Segment::new(network, tcp, ts_ns, vlan);
+                    if may_be_preface && self.on_beginning(&segment, out) {
+                        return Relevance::Other;
+                    }
+                    if is_to_server && self.watch.keep_out_of_order(&segment) {
+                        return relevance.max(Relevance::OutOfOrder);
+                    }
                 }
                 relevance
             }
@@ -386,6 +395,15 @@ impl Matcher {
             self.on_request(place, &head, bytes.len(), false, out);
         }
     }
+}
+
+/// Whether a payload begins with a control character other than a tab, which may begin the rest of a field: an empty
+/// line, the type of a TLS record, the length of a frame.
+#[inline]
+fn is_control(payload: &[u8]) -> bool {
+    payload
+        .first()
+        .is_some_and(|first| *first < b' ' && *first != b'\t')
 }
 
 /// Whether a payload may be in the middle of a head: fields are text, most other protocols' bytes

@@ -3,6 +3,7 @@
 mod bounds;
 mod carriers;
 mod heads;
+mod http2;
 mod interim;
 mod invariants;
 mod last_byte;

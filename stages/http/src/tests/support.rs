@@ -108,7 +108,8 @@ pub(super) fn check_counters(stats: &HttpStats) {
     let methods: u64 = stats.methods().map(|(_, n)| n).sum();
     assert_eq!(methods + stats.other_methods(), stats.requests);
     let codes: u64 = stats.status_codes().map(|(_, n)| n).sum();
-    assert_eq!(codes, stats.responses);
+    // Of a connection that was joined late a code may be unknown.
+    assert!(codes == stats.responses || (codes < stats.responses && stats.unknown_names > 0));
     assert_eq!(stats.response_time.count(), stats.transactions);
 }
 

@@ -90,6 +90,8 @@ pub(crate) struct WatchList {
     table: Table<Watched>,
     texts: Chunks,
     filter: Box<[u16; FILTER]>,
+    /// Directions in the filter: those in the table, and those that are followed elsewhere.
+    noted: u32,
     /// By ports: where the last response ends that no request waits behind.
     ends: Box<[u32; ENDS]>,
     out_of_order: OutOfOrder,
@@ -118,6 +120,7 @@ impl WatchList {
             table: Table::with_capacity(capacity),
             texts: Chunks::with_capacity(text_bytes / 256),
             filter: Box::new([0; FILTER]),
+            noted: 0,
             ends: Box::new([0; ENDS]),
             out_of_order: OutOfOrder::new(),
             scratch: Vec::new(),
@@ -127,7 +130,7 @@ impl WatchList {
     /// Whether a segment with these ports may be of a watched direction.
     #[inline]
     pub(crate) fn watches(&self, src_port: u16, dst_port: u16) -> bool {
-        !self.table.is_empty()
+        self.noted > 0
             && self
                 .filter
                 .get(slot_of(src_port, dst_port))
@@ -141,7 +144,13 @@ impl WatchList {
             })
     }
 
-    fn count(&mut self, direction: &Connection, up: bool) {
+    /// Notes that the ports of a direction are watched, by one more or one less.
+    pub(crate) fn note(&mut self, direction: &Connection, up: bool) {
+        self.noted = if up {
+            self.noted.saturating_add(1)
+        } else {
+            self.noted.saturating_sub(1)
+        };
         if let Some(count) = self
             .filter
             .get_mut(slot_of(direction.client.1, direction.server.1))
@@ -160,14 +169,14 @@ impl WatchList {
             .table
             .insert(file_under(self.seed, &direction), watched)
         {
-            Ok(_) => self.count(&direction, true),
+            Ok(_) => self.note(&direction, true),
             Err(refused) => self.discard(refused),
         }
     }
 
     fn take(&mut self, id: Id) -> Option<Watched> {
         let watched = self.table.remove(id)?;
-        self.count(&watched.direction, false);
+        self.note(&watched.direction, false);
         Some(watched)
     }
 

@@ -23,6 +23,8 @@ pub struct Headers {
     pub promised: Option<u32>,
     /// Whether its sender says nothing more on the stream.
     pub ends_stream: bool,
+    /// Bytes of the block on the wire.
+    pub len: u32,
     /// When its first byte was seen, nanoseconds since the epoch.
     pub from_ns: u64,
     /// When its last byte was seen.
@@ -150,6 +152,16 @@ impl Direction {
         self.counters
     }
 
+    /// Bytes that it keeps.
+    #[must_use]
+    pub fn held(&self) -> usize {
+        let block = self
+            .block
+            .as_ref()
+            .map_or(0, |block| block.bytes.capacity());
+        self.decoder.held() + self.payload.capacity() + block
+    }
+
     /// So many bytes are missing: lost, or not captured.
     pub fn gap(&mut self, bytes: u32, ts_ns: u64, listener: &mut impl Listener) {
         let mut missing = bytes;
@@ -166,7 +178,8 @@ impl Direction {
         self.settle();
     }
 
-    fn lose(&mut self) {
+    /// Bytes are missing, nobody knows how many.
+    pub fn lose(&mut self) {
         self.counters.lost += u64::from(self.state != State::Lost);
         self.decoder.forget();
         self.block = None;
@@ -415,6 +428,7 @@ impl Direction {
                     .then(|| promised(header, payload))
                     .flatten(),
                 ends_stream: header.kind == Kind::Headers && header.has(flag::END_STREAM),
+                len: 0,
                 from_ns: self.frame_ns,
                 to_ns: ts_ns,
                 fields: Ok(Decoded::default()),
@@ -424,6 +438,8 @@ impl Direction {
             is_long: false,
         });
         block.parts += 1;
+        let len = u32::try_from(part.len()).unwrap_or(u32::MAX);
+        block.headers.len = block.headers.len.saturating_add(len);
         block.is_long |= block.bytes.len() + part.len() > MAX_BLOCK || block.parts > MAX_PARTS;
         if !header.has(flag::END_HEADERS) {
             // Of one that is too long nothing more is kept, but its end is waited for.
@@ -459,7 +475,8 @@ const LONGEST: u32 = (1 << 24) - 1;
 
 /// Where frames begin again: [`CHAIN`] possible headers one behind the other, or fewer whose last frame ends with the
 /// bytes, as frames often do with segments.
-fn first_chain(bytes: &[u8]) -> Option<usize> {
+#[must_use]
+pub fn first_chain(bytes: &[u8]) -> Option<usize> {
     (0..bytes.len().saturating_sub(HEADER - 1)).find(|at| {
         let mut place = *at;
         for _ in 0..CHAIN {

@@ -85,6 +85,12 @@ impl Decoder {
         }
     }
 
+    /// Bytes that it keeps.
+    #[must_use]
+    pub fn held(&self) -> usize {
+        self.table.held()
+    }
+
     /// A block, or a part of one, was not seen: what the table holds is not known any more.
     pub fn forget(&mut self) {
         *self = Self::joined_late();

@@ -55,6 +55,11 @@ impl Table {
         }
     }
 
+    /// Bytes of memory that it has.
+    pub(super) fn held(&self) -> usize {
+        self.bytes.capacity() + self.entries.capacity() * size_of::<Place>()
+    }
+
     /// The entry of a number, 0 being the newest.
     pub(super) fn get(&self, number: usize) -> Option<Field<'_>> {
         let last = self.entries.len().checked_sub(1)?;

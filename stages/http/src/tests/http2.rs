@@ -1,0 +1,391 @@
+//! HTTP/2 in clear: streams as transactions, from whole connections and from parts of them.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use linkweir_proto::http2::PREFACE;
+use linkweir_record::{HttpBatch, HttpState, RecordBatch as _};
+use linkweir_testkit::capture_writer::CapturedFrame;
+use linkweir_testkit::conversation::Conversation;
+use linkweir_testkit::memory::drive;
+use linkweir_wire::LinkType;
+
+use super::support::{answer, get, look, look_with};
+use crate::{HttpConfig, HttpStage};
+
+const DATA: u8 = 0;
+const HEADERS: u8 = 1;
+const RST_STREAM: u8 = 3;
+const SETTINGS: u8 = 4;
+const PUSH_PROMISE: u8 = 5;
+const GOAWAY: u8 = 7;
+const END_STREAM: u8 = 1;
+const END_HEADERS: u8 = 4;
+
+fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+    let [_, length @ ..] = u32::try_from(payload.len()).unwrap().to_be_bytes();
+    [&length[..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
+}
+
+/// Fields of the static table that any encoder names by their index (RFC 7541 appendix A).
+const FIXED: [(&str, &str, u8); 4] = [
+    (":method", "GET", 2),
+    (":status", "200", 8),
+    (":status", "404", 13),
+    (":status", "500", 14),
+];
+
+/// A side's encoder, which names everything that it has said before by its index.
+#[derive(Debug, Default)]
+struct Encoder(Vec<(String, String)>);
+
+impl Encoder {
+    fn block(&mut self, fields: &[(&str, &str)]) -> Vec<u8> {
+        let mut block = Vec::new();
+        for (name, value) in fields {
+            let fixed = FIXED.iter().find(|(n, v, _)| n == name && v == value);
+            if let Some((_, _, index)) = fixed {
+                block.push(0x80 | index);
+                continue;
+            }
+            let known = self
+                .0
+                .iter()
+                .rev()
+                .position(|(n, v)| n == name && v == value);
+            if let Some(at) = known {
+                let index = u8::try_from(62 + at).unwrap();
+                assert!(index < 127, "one byte");
+                block.push(0x80 | index);
+                continue;
+            }
+            block.push(0x40);
+            for text in [name, value] {
+                block.push(u8::try_from(text.len()).unwrap());
+                block.extend_from_slice(text.as_bytes());
+            }
+            self.0.push(((*name).to_owned(), (*value).to_owned()));
+        }
+        block
+    }
+
+    fn headers(&mut self, stream: u32, flags: u8, fields: &[(&str, &str)]) -> Vec<u8> {
+        frame(HEADERS, flags | END_HEADERS, stream, &self.block(fields))
+    }
+
+    fn get(&mut self, stream: u32, path: &str) -> Vec<u8> {
+        let fields = [
+            (":method", "GET"),
+            (":scheme", "http"),
+            (":authority", "h.test"),
+            (":path", path),
+            ("user-agent", "tests/2"),
+        ];
+        self.headers(stream, END_STREAM, &fields)
+    }
+}
+
+fn opening() -> Vec<u8> {
+    [PREFACE, &frame(SETTINGS, 0, 0, &[])].concat()
+}
+
+/// State, method, target, code and time to the last byte (ms) of all records.
+fn told(batch: &HttpBatch) -> Vec<String> {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let lines = batch.views().map(|view| {
+        let code = view.row.status_code.map(|code| code.to_string());
+        let ttlb = view.row.ttlb_ns.map(|ns| format!("{}ms", ns / 1_000_000));
+        let parts = [
+            view.row.state.as_str().to_owned(),
+            text(view.text.method),
+            text(view.text.uri),
+            code.unwrap_or_default(),
+            ttlb.unwrap_or_default(),
+        ];
+        parts.join(" ")
+    });
+    lines.collect()
+}
+
+fn batch_of(frames: &[CapturedFrame]) -> HttpBatch {
+    let mut stage = HttpStage::new(&HttpConfig::default());
+    drive(&mut stage, frames, LinkType::ETHERNET, &[])
+}
+
+#[test]
+fn a_stream_is_a_transaction() {
+    let (mut client, mut server) = (Encoder::default(), Encoder::default());
+    let mut talk = Conversation::v4(40_000);
+    talk.handshake()
+        .client_sends(opening())
+        .client_sends([client.get(1, "/one"), client.get(3, "/two")].concat())
+        .server_sends(frame(SETTINGS, 0, 0, &[]))
+        .wait(Duration::from_millis(100))
+        // The second is answered first.
+        .server_sends(server.headers(3, 0, &[(":status", "404"), ("content-type", "text/plain")]))
+        .server_sends(server.headers(1, 0, &[(":status", "200")]))
+        .server_sends(frame(DATA, 0, 3, b"no"))
+        .server_sends(frame(DATA, END_STREAM, 1, b"yes"))
+        .server_sends(frame(DATA, END_STREAM, 3, b""));
+    let frames = talk.frames();
+    let batch = batch_of(&frames);
+    assert_eq!(
+        told(&batch),
+        ["complete GET /one 200 105ms", "complete GET /two 404 106ms"]
+    );
+    let two = batch.get(1).unwrap();
+    assert_eq!(two.row.response_time_ns(), Some(102_000_000));
+    assert_eq!(
+        (two.text.host, two.text.user_agent),
+        (&b"h.test"[..], &b"tests/2"[..])
+    );
+    assert_eq!(two.text.content_type, b"text/plain");
+    let web = two.web().unwrap();
+    assert_eq!((web.stream_id, web.is_partial), (Some(3), false));
+    assert_eq!(two.row.version, (2, 0));
+    let outcome = look(&talk);
+    assert_eq!(outcome.stats.of_http_2, 2);
+    assert_eq!(
+        (outcome.stats.followed, outcome.stats.unknown_names),
+        (1, 0)
+    );
+}
+
+#[test]
+fn interim_responses_trailers_pushes_and_ends() {
+    let (mut client, mut server) = (Encoder::default(), Encoder::default());
+    let mut talk = Conversation::v4(40_000);
+    talk.client_sends(opening())
+        .client_sends(client.get(1, "/page"))
+        .server_sends(server.headers(1, 0, &[(":status", "103")]));
+    let promise = [
+        &2_u32.to_be_bytes()[..],
+        &server.block(&[(":method", "GET"), (":path", "/style.css")]),
+    ]
+    .concat();
+    talk.server_sends(frame(PUSH_PROMISE, END_HEADERS, 1, &promise))
+        .server_sends(server.headers(1, 0, &[(":status", "200")]))
+        .server_sends(server.headers(2, END_STREAM, &[(":status", "304")]))
+        .server_sends(server.headers(1, END_STREAM, &[("digest", "x")]))
+        // One is given up by the client, one the server has not looked at.
+        .client_sends(client.get(3, "/slow"))
+        .client_sends(client.get(5, "/late"))
+        .client_sends(frame(RST_STREAM, 0, 3, &8_u32.to_be_bytes()))
+        .server_sends(frame(GOAWAY, 0, 0, &[0, 0, 0, 3, 0, 0, 0, 0]));
+    assert_eq!(
+        told(&batch_of(&talk.frames())),
+        [
+            "complete GET /style.css 304 2ms",
+            "complete GET /page 200 5ms",
+            "unanswered GET /slow  ",
+            "unanswered GET /late  ",
+        ]
+    );
+    let stats = look(&talk).stats;
+    assert_eq!((stats.interim_responses, stats.responses), (1, 3));
+}
+
+#[test]
+fn a_call_of_grpc() {
+    let (mut client, mut server) = (Encoder::default(), Encoder::default());
+    let mut talk = Conversation::v4(40_000);
+    let call = [
+        (":method", "POST"),
+        (":path", "/shop.Cart/Add"),
+        ("content-type", "application/grpc+proto"),
+        ("grpc-timeout", "500m"),
+    ];
+    let message = [0, 0, 0, 0, 3, 1, 2, 3];
+    talk.client_sends(opening())
+        .client_sends(client.headers(1, 0, &call))
+        .client_sends(frame(DATA, 0, 1, &message[..4]))
+        .client_sends(frame(DATA, END_STREAM, 1, &message[4..]))
+        .server_sends(server.headers(
+            1,
+            0,
+            &[(":status", "200"), ("content-type", "application/grpc")],
+        ))
+        .server_sends(frame(DATA, 0, 1, &message))
+        .server_sends(frame(DATA, 0, 1, &[message, message].concat()))
+        .server_sends(server.headers(1, END_STREAM, &[("grpc-status", "0")]))
+        // Trailers alone.
+        .client_sends(client.headers(3, END_STREAM, &call))
+        .server_sends(server.headers(
+            3,
+            END_STREAM,
+            &[
+                (":status", "200"),
+                ("content-type", "application/grpc"),
+                ("grpc-status", "5"),
+            ],
+        ))
+        .client_sends(client.headers(5, END_STREAM, &call))
+        .client_sends(frame(RST_STREAM, 0, 5, &8_u32.to_be_bytes()));
+    let batch = batch_of(&talk.frames());
+    let calls: Vec<_> = batch
+        .views()
+        .map(|view| view.web().unwrap().grpc.unwrap())
+        .collect();
+    assert_eq!(calls.len(), 3);
+    assert_eq!(calls[0].status, Some(0));
+    assert_eq!(calls[0].messages, [Some((1, 3)), Some((3, 9))]);
+    assert_eq!(calls[0].timeout_ns, Some(500_000_000));
+    assert_eq!(calls[0].answered_ns, Some([4_000_000, 5_000_000]));
+    assert_eq!((calls[1].status, calls[1].answered_ns), (Some(5), None));
+    assert_eq!(calls[2].status, Some(1), "cancelled");
+    assert_eq!(batch.get(2).unwrap().row.state, HttpState::Unanswered);
+}
+
+/// A connection of many streams, whose names are mostly said by index.
+fn long_talk() -> Conversation {
+    let (mut client, mut server) = (Encoder::default(), Encoder::default());
+    let mut talk = Conversation::v4(40_000).spaced(100_000);
+    talk.handshake()
+        .client_sends(opening())
+        .server_sends(frame(SETTINGS, 0, 0, &[]));
+    let codes = ["200", "404", "302", "500", "201"];
+    for round in 0..12_u32 {
+        let first = 1 + 6 * round;
+        let streams = [first, first + 2, first + 4];
+        for stream in streams {
+            let path = format!("/path/{}", stream % 7);
+            talk.client_sends(client.get(stream, &path));
+        }
+        for stream in streams.iter().rev() {
+            let code = codes[(*stream as usize) % codes.len()];
+            talk.server_sends(server.headers(*stream, 0, &[(":status", code)]));
+        }
+        for stream in streams {
+            let content = vec![b'x'; 700 + stream as usize];
+            talk.server_sends(frame(DATA, END_STREAM, stream, &content));
+        }
+    }
+    talk
+}
+
+/// By stream: method, target, code, times of request and response, and of the last byte.
+type Truth = BTreeMap<
+    u32,
+    (
+        Vec<u8>,
+        Vec<u8>,
+        Option<u16>,
+        Option<u64>,
+        Option<u64>,
+        Option<u64>,
+    ),
+>;
+
+fn truth_of(batch: &HttpBatch) -> Truth {
+    let one = |view: linkweir_record::HttpTransaction<'_>| {
+        let row = view.row;
+        (
+            view.web().unwrap().stream_id.unwrap(),
+            (
+                view.text.method.to_vec(),
+                view.text.uri.to_vec(),
+                row.status_code,
+                row.request_ts_ns,
+                row.response_ts_ns,
+                row.ttlb_ns,
+            ),
+        )
+    };
+    batch.views().map(one).collect()
+}
+
+/// What is said of a part of the traffic is true of all of it, or empty.
+fn check_part(whole: &Truth, frames: &[CapturedFrame], what: &str) -> usize {
+    let part = truth_of(&batch_of(frames));
+    for (stream, said) in &part {
+        let truth = &whole[stream];
+        assert!(said.0.is_empty() || said.0 == truth.0, "{what}: {stream}");
+        assert!(said.1.is_empty() || said.1 == truth.1, "{what}: {stream}");
+        assert!(said.2.is_none() || said.2 == truth.2, "{what}: {stream}");
+        assert!(said.3.is_none() || said.3 == truth.3, "{what}: {stream}");
+        assert!(said.4.is_none() || said.4 == truth.4, "{what}: {stream}");
+        assert!(said.5.is_none() || said.5 == truth.5, "{what}: {stream}");
+    }
+    part.len()
+}
+
+#[test]
+fn of_a_part_of_the_traffic_nothing_wrong_is_said() {
+    let frames = long_talk().frames();
+    let whole = truth_of(&batch_of(&frames));
+    assert_eq!(whole.len(), 36);
+    for at in 1..frames.len() {
+        check_part(&whole, &frames[at..], &format!("joined at {at}"));
+        check_part(&whole, &frames[..at], &format!("ended at {at}"));
+        let mut part = frames.clone();
+        part.remove(at);
+        check_part(&whole, &part, &format!("without {at}"));
+        let mut part = frames.clone();
+        part.insert(at, frames[at].clone());
+        let found = check_part(&whole, &part, &format!("{at} twice"));
+        assert_eq!(found, 36);
+        let mut part = frames.clone();
+        part.swap(at - 1, at);
+        check_part(&whole, &part, &format!("{at} earlier"));
+    }
+}
+
+#[test]
+fn a_connection_that_was_joined_late_has_times_and_codes() {
+    let frames = long_talk().frames();
+    let whole = truth_of(&batch_of(&frames));
+    let half = &frames[frames.len() / 2..];
+    let part = truth_of(&batch_of(half));
+    let known = part
+        .values()
+        .filter(|said| said.2.is_some() && said.3.is_some());
+    assert!(known.count() >= 9, "{part:?}");
+    check_part(&whole, half, "half");
+}
+
+#[test]
+fn streams_that_never_end_are_bounded() {
+    let mut client = Encoder::default();
+    let mut talk = Conversation::v4(40_000).spaced(1_000);
+    talk.client_sends(opening());
+    for stream in 0..5_000 {
+        talk.client_sends(client.get(1 + 2 * stream, "/"));
+    }
+    let outcome = look(&talk);
+    assert_eq!(outcome.stats.table_full, 5_000 - 4_096);
+    assert_eq!(outcome.stats.unanswered, 5_000);
+    let few = HttpConfig {
+        max_pending: 16,
+        ..HttpConfig::default()
+    };
+    assert_eq!(look_with(&few, &talk).stats.table_full, 5_000 - 16);
+}
+
+#[test]
+fn a_stream_that_is_silent_times_out_and_the_next_connection_of_the_ports_is_its_own() {
+    let (mut client, mut server) = (Encoder::default(), Encoder::default());
+    let mut talk = Conversation::v4(40_000);
+    talk.handshake()
+        .client_sends(opening())
+        .client_sends(client.get(1, "/silent"))
+        .wait(Duration::from_secs(200))
+        .client_sends(client.get(3, "/more"))
+        .server_sends(server.headers(3, END_STREAM, &[(":status", "200")]));
+    let mut again = Conversation::v4(40_000)
+        .numbered(900_000_000, 7_000)
+        .starting_at(talk.now_ns());
+    again
+        .handshake()
+        .client_sends(get("/plain"))
+        .server_sends(answer(200, 5));
+    let outcome = super::support::look_all(&[talk, again]);
+    assert_eq!(
+        outcome.short(),
+        [
+            "unanswered /silent",
+            "complete /more 200",
+            "complete /plain 200"
+        ]
+    );
+    assert_eq!((outcome.stats.of_http_1_1, outcome.stats.of_http_2), (1, 2));
+}

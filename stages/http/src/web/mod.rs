@@ -1,0 +1,312 @@
+//! Connections that are read in order: HTTP/2, and TLS that the secrets of a key log open.
+//!
+//! Everything else is read from single segments. A connection gets here by how one of its segments begins, and then
+//! all of its segments come here, because their ports are noted where those of watched heads are. What TLS holds of
+//! HTTP/1.x goes back to the matcher, as segments of a connection without TLS.
+//!
+//! Memory is bounded by connections, by streams and by bytes; who was quiet for longest leaves, and is counted.
+
+mod grpc;
+mod head;
+mod http2;
+mod read;
+mod streams;
+
+use std::sync::Arc;
+
+use linkweir_keys::{About, LiveLog, Shared};
+use linkweir_proto::http2::PREFACE;
+use linkweir_proto::http2::direction::first_chain;
+use linkweir_proto::http2::hpack::Strings;
+use linkweir_proto::tls::{ContentType, RecordHeader, message_type};
+use linkweir_record::{HttpRow, Source, Web};
+use linkweir_stream::InOrder;
+use linkweir_table::{Chunks, Id, Table};
+use linkweir_wire::{SeqNumber, Side};
+
+use crate::key::{Connection, ConnectionHash, Meaning};
+use crate::segment::Segment;
+use http2::Http2;
+use streams::Common;
+
+/// Connections that are followed at once.
+const MAX_CONNECTIONS: usize = 16_384;
+/// Bytes that they may keep, of tables and of frames that are not complete.
+const MAX_BYTES: usize = 160 << 20;
+/// Bytes of segments behind gaps, of all connections.
+const LATE_BYTES: usize = 32 << 20;
+/// Bytes of TLS records that are not complete, of all connections.
+const SEALED_BYTES: usize = 64 << 20;
+
+/// What a connection is.
+#[derive(Debug)]
+enum Layer {
+    Http2(Box<Http2>),
+    Tls(Box<linkweir_keys::Connection>, Inside),
+}
+
+/// What is inside of TLS.
+#[derive(Debug)]
+enum Inside {
+    /// Nothing was said yet; whether data of client and server was lost, and where they are if it is HTTP/1.x.
+    Unknown {
+        is_lost: [bool; 2],
+        next: [u32; 2],
+    },
+    Http2(Box<Http2>),
+    /// HTTP/1.x: where the data of client and server has come, in numbers of a connection without TLS.
+    Http1([u32; 2]),
+}
+
+impl Layer {
+    /// Bytes that it keeps; those of TLS records are counted by themselves.
+    fn held(&self) -> usize {
+        match self {
+            Self::Http2(http2) | Self::Tls(_, Inside::Http2(http2)) => http2.held(),
+            Self::Tls(..) => 0,
+        }
+    }
+}
+
+/// A connection that is followed.
+#[derive(Debug)]
+struct Followed {
+    client: InOrder,
+    server: InOrder,
+    /// Number of the first byte of the client.
+    first: SeqNumber,
+    layer: Layer,
+    /// Bytes of it that are counted.
+    held: usize,
+}
+
+/// What the table has of a connection: also while it is being read.
+#[derive(Debug)]
+struct Entry {
+    /// Client first.
+    connection: Connection,
+    changed_ns: u64,
+    state: Option<Box<Followed>>,
+    /// Of TLS with HTTP/1.x inside: what its records say of it.
+    label: Option<Box<About>>,
+}
+
+/// Segments that wait for one before them.
+#[derive(Debug)]
+struct Late {
+    pool: Chunks,
+    scratch: Vec<u8>,
+}
+
+/// TLS records that are not complete.
+#[derive(Debug, Default)]
+struct Sealed {
+    /// Bytes of them.
+    held: usize,
+    scratch: Vec<u8>,
+}
+
+impl Sealed {
+    fn shared<'a>(&'a mut self, log: &'a LiveLog) -> Shared<'a> {
+        Shared {
+            log,
+            held: &mut self.held,
+            max_held: SEALED_BYTES,
+            scratch: &mut self.scratch,
+        }
+    }
+}
+
+/// What is needed to read one, whichever it is.
+#[derive(Debug)]
+struct Reading {
+    sealed: Sealed,
+    strings: Strings,
+    common: Common,
+}
+
+#[derive(Debug)]
+struct Tools {
+    late: Late,
+    reading: Reading,
+}
+
+/// All connections that are followed.
+#[derive(Debug)]
+pub(crate) struct Connections {
+    seed: u64,
+    keys: Option<Arc<LiveLog>>,
+    table: Table<Entry>,
+    tools: Option<Box<Tools>>,
+    /// Streams that may wait, of all connections.
+    max_streams: usize,
+    held: usize,
+}
+
+/// How a connection begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Beginning {
+    /// With a client's preface of HTTP/2.
+    Preface,
+    /// With the first message of a TLS client.
+    Hello,
+    /// It has begun before: these are frames of HTTP/2.
+    Late,
+}
+
+impl Beginning {
+    /// How a segment that is not of HTTP/1.x looks.
+    #[cold]
+    pub(crate) fn of(payload: &[u8], has_keys: bool) -> Option<Self> {
+        if payload.starts_with(PREFACE) {
+            return Some(Self::Preface);
+        }
+        let header = RecordHeader::parse(*payload.first_chunk()?);
+        if let Some(header) = header.filter(|_| has_keys)
+            && header.content == ContentType::Handshake
+            && payload.get(RecordHeader::LEN) == Some(&message_type::CLIENT_HELLO)
+        {
+            return Some(Self::Hello);
+        }
+        // Frames are at most some thousand bytes long: the first of three bytes is zero.
+        (payload.first() == Some(&0) && first_chain(payload) == Some(0)).then_some(Self::Late)
+    }
+}
+
+impl Connections {
+    pub(crate) fn new(keys: Option<Arc<LiveLog>>, max_streams: usize, seed: u64) -> Self {
+        Self {
+            seed,
+            keys,
+            // Memory is reserved, not touched.
+            table: Table::with_capacity(MAX_CONNECTIONS),
+            tools: None,
+            max_streams,
+            held: 0,
+        }
+    }
+
+    /// Whether no connection is followed.
+    #[inline]
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.table.is_empty()
+    }
+
+    pub(crate) const fn has_keys(&self) -> bool {
+        self.keys.is_some()
+    }
+
+    /// The same for both directions.
+    fn file_under(&self, one: &Connection) -> u32 {
+        let ordered = match one.client <= one.server {
+            true => *one,
+            false => one.reversed(),
+        };
+        let hash = ConnectionHash::new(self.seed, &ordered).with(Meaning::Direction, 0);
+        u32::try_from(hash >> 32).unwrap_or_default()
+    }
+
+    /// The connection of a segment's direction, and who sent it.
+    pub(crate) fn find(&self, direction: &Connection) -> Option<(Id, Side)> {
+        let reversed = direction.reversed();
+        let id = self.table.find(self.file_under(direction), |entry| {
+            entry.connection == *direction || entry.connection == reversed
+        })?;
+        let is_client = self.table.get(id)?.connection == *direction;
+        Some((
+            id,
+            if is_client {
+                Side::Client
+            } else {
+                Side::Server
+            },
+        ))
+    }
+
+    /// What the records of a connection say of it, where it is one of TLS with HTTP/1.x inside.
+    pub(crate) fn label(&self, row: &HttpRow) -> Option<Web<'_>> {
+        if self.table.is_empty() {
+            return None;
+        }
+        let connection = Connection {
+            client: (row.client_ip, row.client_port),
+            server: (row.server_ip, row.server_port),
+        };
+        let (id, _) = self.find(&connection)?;
+        self.table.get(id)?.label.as_deref().map(columns)
+    }
+
+    /// Begins to follow the connection of a segment; the caller has seen to it that there is room.
+    fn begin(&mut self, how: Beginning, segment: &Segment<'_>, is_from_client: bool) {
+        let connection = match is_from_client {
+            true => segment.direction,
+            false => segment.direction.reversed(),
+        };
+        let other = SeqNumber(segment.ack);
+        let (client, server) = match is_from_client {
+            true => (segment.seq, other),
+            false => (other, segment.seq),
+        };
+        let layer = match how {
+            Beginning::Preface => Layer::Http2(Box::new(Http2::new())),
+            Beginning::Late => Layer::Http2(Box::new(Http2::joined_late())),
+            Beginning::Hello => Layer::Tls(
+                Box::default(),
+                Inside::Unknown {
+                    is_lost: [false; 2],
+                    // Numbers that no earlier connection between these ports has had.
+                    next: [client.0, server.0],
+                },
+            ),
+        };
+        let entry = Entry {
+            connection,
+            changed_ns: segment.ts_ns,
+            state: Some(Box::new(Followed {
+                client: InOrder::new(client),
+                server: InOrder::new(server),
+                first: client,
+                layer,
+                held: 0,
+            })),
+            label: None,
+        };
+        let max_streams = self.max_streams;
+        self.tools.get_or_insert_with(|| {
+            Box::new(Tools {
+                late: Late {
+                    pool: Chunks::with_capacity(LATE_BYTES / 256),
+                    scratch: Vec::new(),
+                },
+                reading: Reading {
+                    sealed: Sealed::default(),
+                    strings: Strings::default(),
+                    common: Common::new(max_streams),
+                },
+            })
+        });
+        let hash = self.file_under(&connection);
+        // There is room.
+        drop(self.table.insert(hash, entry));
+    }
+
+    /// The connection without a segment for longest, where one has to go, or where it was silent since `limit_ns`.
+    fn leaving(&self, limit_ns: Option<u64>) -> Option<Id> {
+        let (id, entry) = self.table.oldest()?;
+        match limit_ns {
+            Some(limit_ns) => (entry.changed_ns <= limit_ns).then_some(id),
+            None => (self.table.is_full() || self.held > MAX_BYTES).then_some(id),
+        }
+    }
+}
+
+/// What all records of a TLS connection have in common.
+fn columns(about: &About) -> Web<'_> {
+    Web {
+        source: Source::Keys,
+        tls_version: about.version,
+        sni: &about.server_name,
+        alpn: &about.alpn,
+        ..Web::default()
+    }
+}

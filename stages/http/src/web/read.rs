@@ -1,0 +1,441 @@
+//! How a followed connection is read: from segments in order to transactions.
+
+use linkweir_keys::{About, Listener, LiveLog};
+use linkweir_proto::http1::classify;
+use linkweir_record::{HttpBatch, Web};
+use linkweir_stream::Piece;
+use linkweir_table::Id;
+use linkweir_wire::{SeqNumber, Side, Tcp, TcpFlags};
+
+use super::http2::{Http2, begins};
+use super::streams::Ear;
+use super::{Beginning, Followed, Inside, Late, Layer, Reading, Tools, columns};
+use crate::key::Connection;
+use crate::matcher::Matcher;
+use crate::segment::{Relevance, Segment};
+
+/// What further data is away from data that was lost, in HTTP/1.x inside of TLS: no head goes on behind it, and no
+/// response is taken for the answer to what was before.
+const LOST: u32 = 1 << 20;
+/// How far the numbers of one connection may be apart; what is further away is of another with the same ports.
+const FAR: u32 = 1 << 24;
+
+impl Matcher {
+    /// A segment that begins like one of a connection that is to be followed; whether it is followed from here on.
+    #[cold]
+    pub(crate) fn on_beginning(&mut self, segment: &Segment<'_>, out: &mut HttpBatch) -> bool {
+        if !self.may_join {
+            return false;
+        }
+        let has_keys = self.output.web.has_keys();
+        let Some(how) = Beginning::of(segment.payload, has_keys).filter(|_| segment.has_ack) else {
+            return false;
+        };
+        let is_to_server = segment.direction.server.1 < segment.direction.client.1
+            || self.server_ports.contains(segment.direction.server.1);
+        let is_from_client = how != Beginning::Late || is_to_server;
+        self.advance(segment.ts_ns, out);
+        while let Some(id) = self.output.web.leaving(None) {
+            self.output.stats.followed_evicted += 1;
+            self.end_followed(id, out);
+        }
+        self.output.web.begin(how, segment, is_from_client);
+        self.output.stats.followed += 1;
+        self.watch.note(&segment.direction, true);
+        self.watch.note(&segment.direction.reversed(), true);
+        self.on_web(segment, out)
+    }
+
+    /// A segment whose ports are those of a watched direction; whether its connection is followed.
+    #[cold]
+    pub(crate) fn on_web(&mut self, segment: &Segment<'_>, out: &mut HttpBatch) -> bool {
+        if self.output.web.find(&segment.direction).is_none() {
+            return false;
+        }
+        // What is due leaves first, perhaps this connection.
+        self.advance(segment.ts_ns, out);
+        let web = &mut self.output.web;
+        let Some((id, side)) = web.find(&segment.direction) else {
+            return false;
+        };
+        let Some(entry) = web.table.get_mut(id) else {
+            return false;
+        };
+        let Some(mut followed) = entry.state.take() else {
+            return false;
+        };
+        if is_another(&followed, side, segment) {
+            entry.state = Some(followed);
+            self.end_followed(id, out);
+            return false;
+        }
+        entry.changed_ns = entry.changed_ns.max(segment.ts_ns);
+        web.table.refresh(id);
+        let piece = linkweir_stream::Segment {
+            seq: segment.seq,
+            bytes: segment.payload,
+            len: segment.payload_len,
+            ts_ns: segment.ts_ns,
+        };
+        let ack = segment.has_ack.then_some(SeqNumber(segment.ack));
+        self.read(id, &mut followed, segment.vlan, out, |ends, late, to| {
+            let (reader, other) = match side {
+                Side::Client => (&mut ends.client, &mut ends.server),
+                Side::Server => (&mut ends.server, &mut ends.client),
+            };
+            reader.take(&piece, &mut late.pool, &mut late.scratch, |piece| {
+                to.piece(&mut ends.layer, side, piece);
+            });
+            if let Some(ack) = ack {
+                let (pool, scratch) = (&mut late.pool, &mut late.scratch);
+                other.acknowledged(ack, segment.ts_ns, pool, scratch, |piece| {
+                    to.piece(&mut ends.layer, side.other(), piece);
+                });
+            }
+        });
+        if let Some(entry) = self.output.web.table.get_mut(id) {
+            entry.state = Some(followed);
+        }
+        true
+    }
+
+    /// A connection is accepted between ports that are watched: one that was followed between the same is over, unless
+    /// it is the same.
+    #[cold]
+    pub(crate) fn on_accepted_again(
+        &mut self,
+        connection: &Connection,
+        tcp: &Tcp<'_>,
+        out: &mut HttpBatch,
+    ) {
+        let web = &self.output.web;
+        let found = web.find(connection).map(|(id, _)| id);
+        let state = found.and_then(|id| web.table.get(id)?.state.as_deref());
+        let is_over = state.is_some_and(|followed| followed.first != tcp.ack());
+        if let Some(id) = found.filter(|_| is_over) {
+            self.end_followed(id, out);
+        }
+    }
+
+    /// Lets `step` go on with a connection.
+    fn read(
+        &mut self,
+        id: Id,
+        followed: &mut Followed,
+        vlan: Option<u16>,
+        out: &mut HttpBatch,
+        step: impl FnOnce(&mut Followed, &mut Late, &mut To<'_>),
+    ) {
+        let web = &mut self.output.web;
+        let connection = web.table.get(id).map(|entry| entry.connection);
+        let (Some(connection), Some(mut tools)) = (connection, web.tools.take()) else {
+            return;
+        };
+        let keys = web.keys.clone();
+        let Tools { late, reading } = &mut *tools;
+        let mut to = To {
+            matcher: self,
+            out,
+            id,
+            connection,
+            vlan,
+            keys: keys.as_deref(),
+            reading,
+        };
+        step(followed, late, &mut to);
+        let web = &mut self.output.web;
+        web.tools = Some(tools);
+        let held = followed.layer.held();
+        web.held = (web.held + held).saturating_sub(followed.held);
+        followed.held = held;
+    }
+
+    /// Nothing more of a connection is read: what waits of it counts.
+    fn close_followed(&mut self, id: Id, out: &mut HttpBatch) {
+        let entry = self.output.web.table.get_mut(id);
+        let Some(mut followed) = entry.and_then(|entry| entry.state.take()) else {
+            return;
+        };
+        self.read(id, &mut followed, None, out, |ends, late, to| {
+            let (pool, scratch) = (&mut late.pool, &mut late.scratch);
+            for (side, reader) in [
+                (Side::Client, &mut ends.client),
+                (Side::Server, &mut ends.server),
+            ] {
+                reader.finish(pool, scratch, |piece| {
+                    to.piece(&mut ends.layer, side, piece);
+                });
+            }
+            to.end_streams(&mut ends.layer, u64::MAX);
+        });
+        let web = &mut self.output.web;
+        web.held = web.held.saturating_sub(followed.held);
+        let stats = &mut self.output.stats;
+        for reader in [&followed.client, &followed.server] {
+            stats.followed_gaps += reader.counters().gaps;
+        }
+        if let Layer::Tls(tls, _) = followed.layer {
+            let counters = tls.counters();
+            if counters.opened == 0 && counters.without_secret + counters.refused > 0 {
+                stats.undecrypted += 1;
+            }
+            if let (Some(keys), Some(tools)) = (&web.keys, &mut web.tools) {
+                tls.end(&mut tools.reading.sealed.shared(keys));
+            }
+        }
+    }
+
+    /// A connection is forgotten.
+    fn end_followed(&mut self, id: Id, out: &mut HttpBatch) {
+        self.close_followed(id, out);
+        if let Some(entry) = self.output.web.table.remove(id) {
+            self.watch.note(&entry.connection, false);
+            self.watch.note(&entry.connection.reversed(), false);
+        }
+    }
+
+    /// Ends what has been silent: connections after twice the timeout, so that what their records say of them is known
+    /// as long as any may come, and streams after once.
+    pub(crate) fn expire_followed(&mut self, limit_ns: u64, timeout_ns: u64, out: &mut HttpBatch) {
+        let silent_ns = limit_ns.checked_sub(timeout_ns);
+        while let Some(id) = silent_ns.and_then(|silent| self.output.web.leaving(Some(silent))) {
+            self.end_followed(id, out);
+        }
+        self.each_followed(
+            |matcher, id, out| matcher.end_streams(id, limit_ns, out),
+            out,
+        );
+    }
+
+    /// The input has ended: nothing more is read.
+    pub(crate) fn close_all_followed(&mut self, out: &mut HttpBatch) {
+        self.each_followed(|matcher, id, out| matcher.close_followed(id, out), out);
+    }
+
+    fn each_followed(
+        &mut self,
+        mut each: impl FnMut(&mut Self, Id, &mut HttpBatch),
+        out: &mut HttpBatch,
+    ) {
+        // Once around: the order of age stays.
+        for _ in 0..self.output.web.table.len() {
+            let Some((id, _)) = self.output.web.table.oldest() else {
+                break;
+            };
+            self.output.web.table.refresh(id);
+            each(self, id, out);
+        }
+    }
+
+    fn end_streams(&mut self, id: Id, limit_ns: u64, out: &mut HttpBatch) {
+        let entry = self.output.web.table.get_mut(id);
+        let Some(mut followed) = entry.and_then(|entry| entry.state.take()) else {
+            return;
+        };
+        self.read(id, &mut followed, None, out, |ends, _, to| {
+            to.end_streams(&mut ends.layer, limit_ns);
+        });
+        if let Some(entry) = self.output.web.table.get_mut(id) {
+            entry.state = Some(followed);
+        }
+    }
+
+    /// Data of a connection that was opened: HTTP/1.x, as if it had come without TLS.
+    fn on_opened(&mut self, segment: &Segment<'_>, out: &mut HttpBatch) {
+        if let Some(bodies) = &mut self.output.bodies {
+            bodies.on_segment(
+                &segment.direction.reversed(),
+                segment.seq,
+                segment.payload,
+                segment.payload_len,
+                TcpFlags::default(),
+                segment.ts_ns,
+            );
+            self.release_bodies(out);
+        }
+        if self.watch.len() > 0 && self.on_watched(segment, &mut Relevance::Irrelevant, out) {
+            return;
+        }
+        self.on_messages(segment, 0, classify(segment.payload), out);
+    }
+}
+
+/// Whether a segment is the first of another connection between the same ports.
+fn is_another(followed: &Followed, side: Side, segment: &Segment<'_>) -> bool {
+    let reader = match side {
+        Side::Client => &followed.client,
+        Side::Server => &followed.server,
+    };
+    (segment.seq - reader.next()).unsigned_abs() > FAR
+        && matches!(
+            Beginning::of(segment.payload, true),
+            Some(Beginning::Preface | Beginning::Hello)
+        )
+}
+
+/// Where the bytes of a connection go.
+struct To<'a> {
+    matcher: &'a mut Matcher,
+    out: &'a mut HttpBatch,
+    id: Id,
+    connection: Connection,
+    vlan: Option<u16>,
+    keys: Option<&'a LiveLog>,
+    reading: &'a mut Reading,
+}
+
+impl To<'_> {
+    /// The next piece of a side.
+    fn piece(&mut self, layer: &mut Layer, side: Side, piece: Piece<'_>) {
+        match layer {
+            Layer::Http2(http2) => self.http2(http2, side, piece, Web::default()),
+            Layer::Tls(tls, inside) => {
+                let Some(keys) = self.keys else {
+                    return;
+                };
+                let mut sealed = std::mem::take(&mut self.reading.sealed);
+                let mut shared = sealed.shared(keys);
+                let mut ear = TlsEar { to: self, inside };
+                match piece {
+                    Piece::Bytes(bytes, ts_ns) => {
+                        tls.push(side, bytes, ts_ns, &mut shared, &mut ear);
+                    }
+                    Piece::Gap(bytes, _) => tls.gap(side, bytes, &mut shared, &mut ear),
+                }
+                self.reading.sealed = sealed;
+            }
+        }
+    }
+
+    /// Bytes of HTTP/2.
+    fn http2(&mut self, http2: &mut Http2, side: Side, piece: Piece<'_>, web: Web<'_>) {
+        let mut streams = std::mem::take(&mut http2.streams);
+        let Reading {
+            strings, common, ..
+        } = &mut *self.reading;
+        let mut ear = Ear {
+            streams: &mut streams,
+            common,
+            output: &mut self.matcher.output,
+            out: self.out,
+            connection: self.connection,
+            vlan: self.vlan,
+            side,
+            web,
+        };
+        let direction = http2.direction(side);
+        match piece {
+            Piece::Bytes(bytes, ts_ns) => direction.push(bytes, ts_ns, strings, &mut ear),
+            Piece::Gap(bytes, ts_ns) => direction.gap(bytes, ts_ns, &mut ear),
+        }
+        http2.streams = streams;
+    }
+
+    /// Ends the streams where nothing has happened since `limit_ns`.
+    fn end_streams(&mut self, layer: &mut Layer, limit_ns: u64) {
+        let (http2, web) = match layer {
+            Layer::Http2(http2) => (http2, Web::default()),
+            Layer::Tls(tls, Inside::Http2(http2)) => (http2, columns(tls.about())),
+            Layer::Tls(..) => return,
+        };
+        let mut ear = Ear {
+            streams: &mut http2.streams,
+            common: &mut self.reading.common,
+            output: &mut self.matcher.output,
+            out: self.out,
+            connection: self.connection,
+            vlan: self.vlan,
+            side: Side::Server,
+            web,
+        };
+        ear.end_before(limit_ns);
+    }
+
+    /// Bytes of HTTP/1.x, as a segment of a connection without TLS.
+    fn http1(&mut self, next: &mut [u32; 2], about: &About, side: Side, bytes: &[u8], ts_ns: u64) {
+        let web = &mut self.matcher.output.web;
+        if let Some(entry) = web.table.get_mut(self.id)
+            && entry.label.as_deref() != Some(about)
+        {
+            entry.label = Some(Box::new(about.clone()));
+        }
+        let [client, server] = next;
+        let (direction, mine, theirs) = match side {
+            Side::Client => (self.connection, client, server),
+            Side::Server => (self.connection.reversed(), server, client),
+        };
+        let payload_len = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
+        let segment = Segment {
+            direction,
+            seq: SeqNumber(*mine),
+            ack: *theirs,
+            has_ack: true,
+            ts_ns,
+            vlan: self.vlan,
+            payload: bytes,
+            payload_len,
+        };
+        *mine = mine.wrapping_add(payload_len);
+        self.matcher.on_opened(&segment, self.out);
+    }
+}
+
+/// Who listens to what TLS holds.
+struct TlsEar<'a, 'b> {
+    to: &'a mut To<'b>,
+    inside: &'a mut Inside,
+}
+
+impl Inside {
+    /// What the first bytes are of: what the two ends have agreed on says it, or they do themselves.
+    fn of(about: &About, side: Side, bytes: &[u8], is_lost: [bool; 2], next: [u32; 2]) -> Self {
+        let is_http2 = match &*about.alpn {
+            b"h2" => true,
+            b"" => begins(side, bytes),
+            _ => false,
+        };
+        if !is_http2 {
+            return Self::Http1(next);
+        }
+        let mut http2 = Box::new(Http2::new());
+        for (side, is_lost) in [Side::Client, Side::Server].into_iter().zip(is_lost) {
+            if is_lost {
+                http2.direction(side).lose();
+            }
+        }
+        Self::Http2(http2)
+    }
+}
+
+impl Listener for TlsEar<'_, '_> {
+    fn data(&mut self, about: &About, side: Side, bytes: &[u8], ts_ns: u64) {
+        if let Inside::Unknown { is_lost, next } = self.inside {
+            *self.inside = Inside::of(about, side, bytes, *is_lost, *next);
+        }
+        match self.inside {
+            Inside::Http2(http2) => {
+                self.to
+                    .http2(http2, side, Piece::Bytes(bytes, ts_ns), columns(about));
+            }
+            Inside::Http1(next) => self.to.http1(next, about, side, bytes, ts_ns),
+            Inside::Unknown { .. } => {}
+        }
+    }
+
+    fn lost(&mut self, side: Side) {
+        let at = usize::from(side == Side::Server);
+        match self.inside {
+            Inside::Http2(http2) => http2.direction(side).lose(),
+            Inside::Http1(next) => {
+                if let Some(next) = next.get_mut(at) {
+                    *next = next.wrapping_add(LOST);
+                }
+            }
+            Inside::Unknown { is_lost, .. } => {
+                if let Some(is_lost) = is_lost.get_mut(at) {
+                    *is_lost = true;
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,417 @@
+//! The streams of an HTTP/2 connection: each is a transaction.
+
+use linkweir_proto::http2::direction::{Headers, Listener};
+use linkweir_proto::http2::hpack::Field;
+use linkweir_record::{HttpBatch, HttpRow, HttpState, Text, Web};
+use linkweir_table::{Chain, Chunks};
+use linkweir_wire::Side;
+
+use super::grpc::{Call, is_grpc};
+use super::head::Head;
+use crate::emit::Output;
+use crate::key::Connection;
+
+/// Streams of one connection that wait; the oldest leaves.
+pub(super) const MAX_STREAMS: usize = 4096;
+
+/// A request or response as far as it was seen.
+#[derive(Debug, Clone, Copy)]
+struct Message {
+    /// The packet with the first byte of its header block.
+    from_ns: u64,
+    bytes: u64,
+    /// Whether fields of it are not known.
+    is_partial: bool,
+}
+
+/// A stream that has not ended.
+#[derive(Debug)]
+struct Stream {
+    id: u32,
+    changed_ns: u64,
+    request: Option<Message>,
+    response: Option<Message>,
+    status: Option<u16>,
+    interim: u16,
+    vlan: Option<u16>,
+    /// Method, path, authority and agent one behind the other, and behind them the content type of the response.
+    text: Chain,
+    lens: [u16; 4],
+    call: Option<Box<Call>>,
+}
+
+/// All streams of a connection, in the order of their numbers.
+#[derive(Debug, Default)]
+pub(super) struct Streams {
+    waiting: Vec<Stream>,
+    /// The first and the last number of a request that was seen: even ones, which a server promises, and odd ones.
+    seen: [Option<(u32, u32)>; 2],
+}
+
+/// What streams share with those of other connections.
+#[derive(Debug)]
+pub(super) struct Common {
+    pub(super) texts: Chunks,
+    pub(super) head: Head,
+    /// Streams that wait, of all connections.
+    pub(super) waiting: usize,
+    pub(super) max_waiting: usize,
+    scratch: Vec<u8>,
+}
+
+impl Common {
+    pub(super) fn new(max_waiting: usize) -> Self {
+        Self {
+            texts: Chunks::with_capacity(max_waiting.max(1024)),
+            head: Head::default(),
+            waiting: 0,
+            max_waiting,
+            scratch: Vec::new(),
+        }
+    }
+}
+
+/// Who listens to one direction of a connection: where records go, and what stands in each.
+#[derive(Debug)]
+pub(super) struct Ear<'a> {
+    pub(super) streams: &'a mut Streams,
+    pub(super) common: &'a mut Common,
+    pub(super) output: &'a mut Output,
+    pub(super) out: &'a mut HttpBatch,
+    pub(super) connection: Connection,
+    pub(super) vlan: Option<u16>,
+    pub(super) side: Side,
+    /// What the connection says of all its streams.
+    pub(super) web: Web<'a>,
+}
+
+impl Streams {
+    /// Bytes that they keep, without their texts.
+    pub(super) const fn held(&self) -> usize {
+        self.waiting.capacity() * size_of::<Stream>()
+    }
+
+    fn find(&self, id: u32) -> Result<usize, usize> {
+        self.waiting.binary_search_by_key(&id, |stream| stream.id)
+    }
+
+    /// Whether a stream was seen, and is over.
+    fn is_over(&self, id: u32) -> bool {
+        let seen = self.seen.get(id as usize % 2).copied().flatten();
+        seen.is_some_and(|(first, last)| (first..=last).contains(&id))
+    }
+}
+
+impl Ear<'_> {
+    /// Where the stream of this number stands, which begins here if it is not one that is over.
+    fn place(&mut self, id: u32, ts_ns: u64) -> Option<usize> {
+        if let Ok(at) = self.streams.find(id) {
+            return Some(at);
+        }
+        if self.streams.is_over(id) {
+            return None;
+        }
+        while self.common.waiting >= self.common.max_waiting
+            || self.streams.waiting.len() >= MAX_STREAMS
+        {
+            self.output.stats.table_full += 1;
+            if self.streams.waiting.is_empty() {
+                return None;
+            }
+            self.end(0, None);
+        }
+        let at = self.streams.find(id).unwrap_or_else(|at| at);
+        let stream = Stream {
+            id,
+            changed_ns: ts_ns,
+            request: None,
+            response: None,
+            status: None,
+            interim: 0,
+            vlan: self.vlan,
+            text: Chain::new(),
+            lens: [0; 4],
+            call: None,
+        };
+        self.streams.waiting.insert(at, stream);
+        self.common.waiting += 1;
+        Some(at)
+    }
+
+    /// The request of a stream, or what comes behind its content.
+    fn request(&mut self, id: u32, headers: &Headers, is_partial: bool) {
+        let Some(at) = self.place(id, headers.from_ns) else {
+            return;
+        };
+        if let Some(seen) = self.streams.seen.get_mut(id as usize % 2) {
+            let (first, last) = seen.unwrap_or((id, id));
+            *seen = Some((first.min(id), last.max(id)));
+        }
+        let Some(stream) = self.streams.waiting.get_mut(at) else {
+            return;
+        };
+        stream.changed_ns = stream.changed_ns.max(headers.from_ns);
+        if let Some(request) = &mut stream.request {
+            request.bytes = request.bytes.saturating_add(u64::from(headers.len));
+            return;
+        }
+        stream.request = Some(Message {
+            from_ns: headers.from_ns,
+            bytes: u64::from(headers.len),
+            is_partial,
+        });
+        let Common {
+            texts,
+            head,
+            scratch,
+            ..
+        } = &mut *self.common;
+        if is_grpc(&head.content_type) {
+            stream.call.get_or_insert_default().timeout_ns = head.grpc_timeout_ns;
+        }
+        let target = match (head.path.as_slice(), head.method.as_slice()) {
+            ([], b"CONNECT") => &head.authority,
+            _ => &head.path,
+        };
+        // A response that came first has put its content type there.
+        scratch.clear();
+        texts.copy_to(&stream.text, scratch);
+        texts.release(std::mem::take(&mut stream.text));
+        let parts: [&[u8]; 4] = [&head.method, target, &head.authority, &head.user_agent];
+        for (len, part) in stream.lens.iter_mut().zip(parts) {
+            if texts.append_whole(&mut stream.text, part) {
+                *len = u16::try_from(part.len()).unwrap_or_default();
+            }
+        }
+        texts.append_whole(&mut stream.text, scratch);
+    }
+
+    /// Header fields of a server: interim, final, or behind the content.
+    fn response(&mut self, id: u32, headers: &Headers, is_partial: bool) {
+        let Some(at) = self.place(id, headers.from_ns) else {
+            return;
+        };
+        let Some(stream) = self.streams.waiting.get_mut(at) else {
+            return;
+        };
+        stream.changed_ns = stream.changed_ns.max(headers.from_ns);
+        let Common { texts, head, .. } = &mut *self.common;
+        let stats = &mut self.output.stats;
+        match (head.status, &mut stream.response) {
+            (Some(code @ 100..=199), _) => {
+                stream.interim = stream.interim.saturating_add(1);
+                stats.responses += 1;
+                stats.interim_responses += 1;
+                stats.count_status(code);
+            }
+            // Only what comes behind the content has no status; one that is not known may have been interim.
+            (code, response)
+                if response.is_none() || (code.is_some() && stream.status.is_none()) =>
+            {
+                if response.is_none() {
+                    texts.append_whole(&mut stream.text, &head.content_type);
+                }
+                *response = Some(Message {
+                    from_ns: headers.from_ns,
+                    bytes: u64::from(headers.len),
+                    is_partial,
+                });
+                stream.status = code;
+                if is_grpc(&head.content_type) {
+                    stream.call.get_or_insert_default();
+                }
+            }
+            (_, Some(response)) => {
+                response.bytes = response.bytes.saturating_add(u64::from(headers.len));
+            }
+            (_, None) => {}
+        }
+        if let Some(call) = &mut stream.call
+            && let Some(status) = head.grpc_status
+        {
+            call.set_status(status);
+        }
+        if headers.ends_stream {
+            self.end(at, Some(headers.to_ns));
+        }
+    }
+
+    /// A stream is over; its last byte was seen at `end_ns`.
+    fn end(&mut self, at: usize, end_ns: Option<u64>) {
+        if at >= self.streams.waiting.len() {
+            return;
+        }
+        let stream = self.streams.waiting.remove(at);
+        self.common.waiting = self.common.waiting.saturating_sub(1);
+        self.write(&stream, end_ns);
+        self.common.texts.release(stream.text);
+    }
+
+    /// Ends all streams, or those where nothing has happened since `limit_ns`.
+    pub(super) fn end_before(&mut self, limit_ns: u64) {
+        let mut at = 0;
+        while let Some(stream) = self.streams.waiting.get(at) {
+            if stream.changed_ns <= limit_ns {
+                self.end(at, None);
+            } else {
+                at += 1;
+            }
+        }
+    }
+
+    fn write(&mut self, stream: &Stream, end_ns: Option<u64>) {
+        let (request, response) = (stream.request, stream.response);
+        if request.is_none() && response.is_none() {
+            return;
+        }
+        let mut scratch = std::mem::take(&mut self.common.scratch);
+        let whole = self.common.texts.read(&stream.text, &mut scratch);
+        let mut rest = whole;
+        let parts = stream.lens.map(|len| {
+            let (part, behind) = rest.split_at(usize::from(len).min(rest.len()));
+            rest = behind;
+            part
+        });
+        let [method, uri, host, user_agent] = parts;
+        let stats = &mut self.output.stats;
+        if request.is_some() {
+            stats.requests += 1;
+            match method {
+                [] => stats.count_other_methods(1),
+                method => stats.count_method(method),
+            }
+        }
+        if response.is_some() {
+            stats.responses += 1;
+            if let Some(code) = stream.status {
+                stats.count_status(code);
+            }
+        }
+        let state = match (request, response) {
+            (Some(request), Some(response)) => {
+                stats.transactions += 1;
+                let took = response.from_ns.saturating_sub(request.from_ns);
+                stats.response_time.record(took);
+                HttpState::Complete
+            }
+            (_, None) => {
+                stats.unanswered += 1;
+                HttpState::Unanswered
+            }
+            (None, _) => {
+                stats.orphans += 1;
+                HttpState::Orphan
+            }
+        };
+        let connection = self.connection;
+        let is_partial = [request, response]
+            .iter()
+            .flatten()
+            .any(|message| message.is_partial);
+        stats.unknown_names += u64::from(is_partial);
+        let row = HttpRow {
+            client_ip: connection.client.0,
+            client_port: connection.client.1,
+            server_ip: connection.server.0,
+            server_port: connection.server.1,
+            flow_hash: connection.flow_hash(),
+            request_ts_ns: request.map(|request| request.from_ns),
+            response_ts_ns: response.map(|response| response.from_ns),
+            ttlb_ns: end_ns
+                .zip(request)
+                .filter(|_| response.is_some())
+                .map(|(end_ns, request)| end_ns.saturating_sub(request.from_ns)),
+            request_bytes: request.map(|request| request.bytes),
+            response_bytes: response.map(|response| response.bytes),
+            status_code: stream.status,
+            interim_responses: stream.interim,
+            vlan: stream.vlan,
+            version: (2, 0),
+            state,
+            ..HttpRow::default()
+        };
+        let text = Text {
+            method,
+            uri,
+            host,
+            user_agent,
+            content_type: rest,
+            ..Text::default()
+        };
+        let web = Web {
+            is_partial,
+            stream_id: Some(stream.id),
+            grpc: stream.call.as_ref().map(|call| call.finish()),
+            ..self.web
+        };
+        self.output.record_web(row, &text, Some(&web), self.out);
+        self.common.scratch = scratch;
+    }
+}
+
+impl Listener for Ear<'_> {
+    fn field(&mut self, field: Field<'_>) {
+        self.common.head.take(field);
+    }
+
+    fn headers(&mut self, headers: &Headers) {
+        let is_partial = self.common.head.is_partial
+            || headers.fields.map_or(true, |decoded| decoded.withheld > 0);
+        match (self.side, headers.promised) {
+            (Side::Server, Some(promised)) => self.request(promised, headers, is_partial),
+            (Side::Server, None) => self.response(headers.stream, headers, is_partial),
+            (Side::Client, _) => self.request(headers.stream, headers, is_partial),
+        }
+        self.common.head.clear();
+    }
+
+    fn data(&mut self, id: u32, bytes: &[u8], len: u32, ends_stream: bool, ts_ns: u64) {
+        let Ok(at) = self.streams.find(id) else {
+            return;
+        };
+        let Some(stream) = self.streams.waiting.get_mut(at) else {
+            return;
+        };
+        stream.changed_ns = stream.changed_ns.max(ts_ns);
+        let from_ns = stream.request.map(|request| request.from_ns);
+        let message = match self.side {
+            Side::Client => &mut stream.request,
+            Side::Server => &mut stream.response,
+        };
+        if let Some(message) = message {
+            message.bytes = message.bytes.saturating_add(u64::from(len));
+        }
+        if let Some(call) = &mut stream.call {
+            call.content(self.side, bytes, len, ts_ns, from_ns);
+        }
+        if ends_stream && self.side == Side::Server {
+            self.end(at, Some(ts_ns));
+        }
+    }
+
+    fn reset(&mut self, id: u32, error: u32, _ts_ns: u64) {
+        let Ok(at) = self.streams.find(id) else {
+            return;
+        };
+        let stream = self.streams.waiting.get_mut(at);
+        if let Some(call) = stream.and_then(|stream| stream.call.as_mut()) {
+            call.reset(error);
+        }
+        self.end(at, None);
+    }
+
+    fn goaway(&mut self, last: u32, _ts_ns: u64) {
+        if self.side != Side::Server {
+            return;
+        }
+        // RFC 9113 sec. 6.8: of the client's streams above it the server has looked at none.
+        let mut at = self.streams.find(last).map_or_else(|at| at, |at| at + 1);
+        while let Some(stream) = self.streams.waiting.get(at) {
+            if stream.id % 2 == 1 && stream.response.is_none() {
+                self.end(at, None);
+            } else {
+                at += 1;
+            }
+        }
+    }
+}
