@@ -17,8 +17,7 @@ use crate::passive::args::{
 use crate::units;
 
 const AFTER_HELP: &str = after_help!(
-    "  linkweir http -r trace.pcap.zst
-  linkweir http -r browser.pcapng --keys keys.log
+    "  linkweir http -r trace.pcapng.zst --keys keys.log
   linkweir http -i eth0 -f 'tcp port 80' --workers 4 -w http.jsonl --rotate 1h --console 127.0.0.1:8080"
 );
 

@@ -43,4 +43,5 @@ mod settings;
 mod signals;
 mod snapshots;
 mod tshark;
+mod web;
 mod workers;

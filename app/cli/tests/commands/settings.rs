@@ -231,8 +231,8 @@ fn every_flag_is_explained_with_its_default() {
     }
     assert_eq!(
         help.matches("\n  linkweir http -").count(),
-        3,
-        "three examples"
+        2,
+        "two examples"
     );
     // Whatever takes a value without being an address for something says what holds without it.
     let valued = help.split("\n      --").skip(1).filter(|part| {

@@ -116,6 +116,7 @@ impl HalfStage {
                 remembered: config.remembered,
                 hash_seed: config.hash_seed,
                 has_whole_connections: false,
+                may_join: false,
                 ..HttpConfig::default()
             }),
             unread: HttpBatch::default(),

@@ -159,6 +159,12 @@ impl Matcher {
         let place = Place::new(segment, offset);
         match parse_response(bytes) {
             Outcome::Complete(head, len) => {
+                if head.status_code == 101 {
+                    let head = bytes.get(..len).unwrap_or_default();
+                    if self.on_switch(segment, offset, head, out) {
+                        return None;
+                    }
+                }
                 let body = bytes.get(len..).unwrap_or_default();
                 let connection = place.direction.reversed();
                 if offset > 0

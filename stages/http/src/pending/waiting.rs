@@ -106,6 +106,11 @@ pub(crate) struct WaitingRequest {
 }
 
 impl WaitingRequest {
+    /// Whether no other waits with it.
+    pub(crate) const fn is_alone(&self) -> bool {
+        self.leads && self.behind.is_none()
+    }
+
     /// A request that stands alone.
     pub(crate) fn new(place: &Place, lens: [u16; 3]) -> Self {
         Self {

@@ -344,6 +344,57 @@ fn a_connection_that_was_joined_late_has_times_and_codes() {
 }
 
 #[test]
+fn what_comes_behind_the_content_is_no_response() {
+    let (mut client, mut server) = (Encoder::default(), Encoder::default());
+    let mut talk = Conversation::v4(40_000);
+    talk.handshake()
+        .client_sends(opening())
+        .client_sends(client.get(1, "/one"))
+        .server_sends(server.headers(1, 0, &[(":status", "200"), ("digest", "x")]))
+        .server_sends(frame(DATA, 0, 1, b"yes"))
+        .server_sends(server.headers(1, END_STREAM, &[("digest", "x")]));
+    let frames = talk.frames();
+    assert_eq!(batch_of(&frames).len(), 1);
+    // Its only field is named by an index whose entry was not seen.
+    let from_content = &frames[frames.len() - 2..];
+    assert_eq!(told(&batch_of(from_content)), Vec::<String>::new());
+}
+
+#[test]
+fn a_connection_that_goes_on_with_http2() {
+    let (mut client, mut server) = (Encoder::default(), Encoder::default());
+    let mut talk = Conversation::v4(40_000);
+    let asks = "GET /first HTTP/1.1\r\nHost: h.test\r\nConnection: Upgrade, HTTP2-Settings\r\n\
+        Upgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAoAAAAAIAAAAA\r\n\r\n";
+    let switches =
+        b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n";
+    let answer = server.headers(1, 0, &[(":status", "200")]);
+    talk.handshake()
+        .client_sends(asks)
+        .server_sends([&switches[..], &frame(SETTINGS, 0, 0, &[]), &answer].concat())
+        .client_sends([opening(), client.get(3, "/second")].concat())
+        .server_sends(frame(DATA, END_STREAM, 1, b"yes"))
+        .server_sends(server.headers(3, END_STREAM, &[(":status", "404")]));
+    let batch = batch_of(&talk.frames());
+    assert_eq!(
+        told(&batch),
+        [
+            "complete GET /first 200 3ms",
+            "complete GET /second 404 2ms"
+        ]
+    );
+    let first = batch.get(0).unwrap();
+    assert_eq!(
+        (first.row.interim_responses, first.text.host),
+        (1, &b"h.test"[..])
+    );
+    let stats = look(&talk).stats;
+    assert_eq!((stats.requests, stats.of_http_2), (2, 2));
+    let codes: Vec<_> = stats.status_codes().collect();
+    assert_eq!(codes, [(101, 1), (200, 1), (404, 1)]);
+}
+
+#[test]
 fn streams_that_never_end_are_bounded() {
     let mut client = Encoder::default();
     let mut talk = Conversation::v4(40_000).spaced(1_000);

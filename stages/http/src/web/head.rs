@@ -5,9 +5,24 @@ use linkweir_proto::http2::hpack::Field;
 /// What is kept of one field: longer values are cut.
 const MAX_TEXT: usize = 16 << 10;
 
+/// What a block begins with: pseudo-header fields come first (RFC 9113 sec. 8.3).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum First {
+    /// Nothing, or a field whose name is not known.
+    #[default]
+    Unknown,
+    /// `:status`.
+    Status,
+    /// Any other.
+    Other,
+}
+
 /// What a header block says; the buffers are used again.
 #[derive(Debug, Default)]
 pub(super) struct Head {
+    /// Fields so far.
+    count: u32,
+    pub(super) first: First,
     pub(super) method: Vec<u8>,
     pub(super) path: Vec<u8>,
     pub(super) authority: Vec<u8>,
@@ -31,6 +46,8 @@ impl Head {
         ] {
             text.clear();
         }
+        self.count = 0;
+        self.first = First::Unknown;
         self.status = None;
         self.grpc_status = None;
         self.grpc_timeout_ns = None;
@@ -39,6 +56,14 @@ impl Head {
 
     /// Takes note of a field.
     pub(super) fn take(&mut self, field: Field<'_>) {
+        if self.count == 0 {
+            self.first = match field.name {
+                None => First::Unknown,
+                Some(b":status") => First::Status,
+                Some(_) => First::Other,
+            };
+        }
+        self.count += 1;
         let Some(name) = field.name else {
             self.is_partial = true;
             return;

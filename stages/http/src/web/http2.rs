@@ -39,12 +39,18 @@ impl Http2 {
         self.client.held() + self.server.held() + self.streams.held()
     }
 
-    /// What a side says.
-    pub(super) const fn direction(&mut self, side: Side) -> &mut Direction {
-        match side {
+    /// Losses of the server's direction.
+    pub(super) const fn losses(&self) -> u64 {
+        self.server.counters().lost
+    }
+
+    /// What a side says, and the streams.
+    pub(super) const fn split(&mut self, side: Side) -> (&mut Direction, &mut Streams) {
+        let direction = match side {
             Side::Client => &mut self.client,
             Side::Server => &mut self.server,
-        }
+        };
+        (direction, &mut self.streams)
     }
 }
 

@@ -25,7 +25,6 @@ use linkweir_table::{Chunks, Id, Table};
 use linkweir_wire::{SeqNumber, Side};
 
 use crate::key::{Connection, ConnectionHash, Meaning};
-use crate::segment::Segment;
 use http2::Http2;
 use streams::Common;
 
@@ -54,8 +53,43 @@ enum Inside {
         next: [u32; 2],
     },
     Http2(Box<Http2>),
-    /// HTTP/1.x: where the data of client and server has come, in numbers of a connection without TLS.
-    Http1([u32; 2]),
+    /// HTTP/1.x of client and server.
+    Http1(Box<[Plain; 2]>),
+}
+
+/// Where the data of a side has come, in numbers of a connection without TLS.
+#[derive(Debug, Clone, Copy, Default)]
+struct Plain {
+    next: u32,
+    /// Numbers of the connection with TLS, and where the data was before them; the oldest is replaced.
+    marks: [(u32, u32); 8],
+    count: usize,
+}
+
+impl Plain {
+    const fn new(next: u32) -> Self {
+        Self {
+            next,
+            marks: [(0, 0); 8],
+            count: 0,
+        }
+    }
+
+    /// All data before `number` is before [`Plain::next`].
+    fn mark(&mut self, number: u32) {
+        if let Some(mark) = self.marks.get_mut(self.count % 8) {
+            *mark = (number, self.next);
+        }
+        self.count += 1;
+    }
+
+    /// Where the data before `number` ends; nothing where that is not remembered.
+    fn before(&self, number: SeqNumber) -> Option<u32> {
+        let marks = self.marks.iter().take(self.count);
+        let before = marks.filter(|(at, _)| !number.before(SeqNumber(*at)));
+        let last = before.min_by_key(|(at, _)| (number - SeqNumber(*at)).unsigned_abs());
+        last.map(|(_, plain)| *plain)
+    }
 }
 
 impl Layer {
@@ -75,6 +109,8 @@ struct Followed {
     server: InOrder,
     /// Number of the first byte of the client.
     first: SeqNumber,
+    /// Up to where client and server were read.
+    read_to: [SeqNumber; 2],
     layer: Layer,
     /// Bytes of it that are counted.
     held: usize,
@@ -236,17 +272,15 @@ impl Connections {
         self.table.get(id)?.label.as_deref().map(columns)
     }
 
-    /// Begins to follow the connection of a segment; the caller has seen to it that there is room.
-    fn begin(&mut self, how: Beginning, segment: &Segment<'_>, is_from_client: bool) {
-        let connection = match is_from_client {
-            true => segment.direction,
-            false => segment.direction.reversed(),
-        };
-        let other = SeqNumber(segment.ack);
-        let (client, server) = match is_from_client {
-            true => (segment.seq, other),
-            false => (other, segment.seq),
-        };
+    /// Begins to follow a connection, whose client and server go on at these numbers; the caller has seen to it that
+    /// there is room.
+    fn begin(
+        &mut self,
+        how: Beginning,
+        connection: Connection,
+        [client, server]: [SeqNumber; 2],
+        ts_ns: u64,
+    ) {
         let layer = match how {
             Beginning::Preface => Layer::Http2(Box::new(Http2::new())),
             Beginning::Late => Layer::Http2(Box::new(Http2::joined_late())),
@@ -261,11 +295,12 @@ impl Connections {
         };
         let entry = Entry {
             connection,
-            changed_ns: segment.ts_ns,
+            changed_ns: ts_ns,
             state: Some(Box::new(Followed {
                 client: InOrder::new(client),
                 server: InOrder::new(server),
                 first: client,
+                read_to: [client, server],
                 layer,
                 held: 0,
             })),

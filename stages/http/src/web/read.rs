@@ -2,16 +2,19 @@
 
 use linkweir_keys::{About, Listener, LiveLog};
 use linkweir_proto::http1::classify;
+use linkweir_proto::http2::hpack::Strings;
 use linkweir_record::{HttpBatch, Web};
 use linkweir_stream::Piece;
 use linkweir_table::Id;
 use linkweir_wire::{SeqNumber, Side, Tcp, TcpFlags};
 
 use super::http2::{Http2, begins};
-use super::streams::Ear;
-use super::{Beginning, Followed, Inside, Late, Layer, Reading, Tools, columns};
-use crate::key::Connection;
+use super::streams::{Ear, Streams};
+use super::{Beginning, Followed, Inside, Late, Layer, Plain, Reading, Tools, columns};
+use crate::halves::request_parts;
+use crate::key::{Connection, ConnectionHash};
 use crate::matcher::Matcher;
+use crate::pending::Half;
 use crate::segment::{Relevance, Segment};
 
 /// What further data is away from data that was lost, in HTTP/1.x inside of TLS: no head goes on behind it, and no
@@ -35,14 +38,87 @@ impl Matcher {
             || self.server_ports.contains(segment.direction.server.1);
         let is_from_client = how != Beginning::Late || is_to_server;
         self.advance(segment.ts_ns, out);
+        let ends = [segment.seq, SeqNumber(segment.ack)];
+        let (connection, ends) = match is_from_client {
+            true => (segment.direction, ends),
+            false => (segment.direction.reversed(), [ends[1], ends[0]]),
+        };
+        self.begin_web(how, connection, ends, segment.ts_ns, out);
+        self.on_web(segment, out)
+    }
+
+    /// Begins to follow a connection, whose client and server go on at these numbers.
+    fn begin_web(
+        &mut self,
+        how: Beginning,
+        connection: Connection,
+        ends: [SeqNumber; 2],
+        ts_ns: u64,
+        out: &mut HttpBatch,
+    ) {
         while let Some(id) = self.output.web.leaving(None) {
             self.output.stats.followed_evicted += 1;
             self.end_followed(id, out);
         }
-        self.output.web.begin(how, segment, is_from_client);
+        self.output.web.begin(how, connection, ends, ts_ns);
         self.output.stats.followed += 1;
-        self.watch.note(&segment.direction, true);
-        self.watch.note(&segment.direction.reversed(), true);
+        self.watch.note(&connection, true);
+        self.watch.note(&connection.reversed(), true);
+    }
+
+    /// A response at `offset` of a segment, of so many bytes, that switches protocols; whether to HTTP/2 in clear, which
+    /// is then followed from here on. What asked for it is the request of stream 1 (RFC 7540 sec. 3.2).
+    #[cold]
+    pub(crate) fn on_switch(
+        &mut self,
+        segment: &Segment<'_>,
+        offset: usize,
+        head: &[u8],
+        out: &mut HttpBatch,
+    ) -> bool {
+        if !self.may_join || !segment.has_ack || !names_h2c(head) {
+            return false;
+        }
+        let connection = segment.direction.reversed();
+        let hash = ConnectionHash::new(self.seed, &connection);
+        let seq = segment.seq_at(offset);
+        let found = self.pending.find_leader(&connection, hash, seq.0);
+        let request = found.and_then(|id| self.pending.get(id));
+        let is_alone = request.is_some_and(|waiting| match &waiting.half {
+            Half::Request(request) => request.is_alone(),
+            Half::Response(_) => false,
+        });
+        let Some(id) = found.filter(|_| is_alone) else {
+            return false;
+        };
+        self.advance(segment.ts_ns, out);
+        let Some((waiting, _)) = self.pending.remove(id) else {
+            return false;
+        };
+        let next = segment.seq_at(offset + head.len());
+        let ends = [SeqNumber(segment.ack), next];
+        self.begin_web(Beginning::Preface, connection, ends, segment.ts_ns, out);
+        let stats = &mut self.output.stats;
+        stats.responses += 1;
+        stats.interim_responses += 1;
+        stats.count_status(101);
+        let mut text = std::mem::take(&mut self.head);
+        text.clear();
+        self.texts.copy_to(&waiting.text, &mut text);
+        if let (Some((id, _)), Half::Request(request)) =
+            (self.output.web.find(&connection), &waiting.half)
+        {
+            let parts = request_parts(&waiting, request, &text);
+            self.with_followed(id, waiting.vlan, out, |ends, _, to| {
+                if let Layer::Http2(http2) = &mut ends.layer {
+                    let streams = &mut http2.streams;
+                    let (mut ear, _) = to.ear(streams, Side::Client, 0, Web::default());
+                    ear.upgraded(&parts);
+                }
+            });
+        }
+        self.head = text;
+        self.texts.release(waiting.text);
         self.on_web(segment, out)
     }
 
@@ -61,11 +137,10 @@ impl Matcher {
         let Some(entry) = web.table.get_mut(id) else {
             return false;
         };
-        let Some(mut followed) = entry.state.take() else {
+        let Some(followed) = &entry.state else {
             return false;
         };
-        if is_another(&followed, side, segment) {
-            entry.state = Some(followed);
+        if is_another(followed, side, segment) {
             self.end_followed(id, out);
             return false;
         }
@@ -78,11 +153,12 @@ impl Matcher {
             ts_ns: segment.ts_ns,
         };
         let ack = segment.has_ack.then_some(SeqNumber(segment.ack));
-        self.read(id, &mut followed, segment.vlan, out, |ends, late, to| {
+        self.with_followed(id, segment.vlan, out, |ends, late, to| {
             let (reader, other) = match side {
                 Side::Client => (&mut ends.client, &mut ends.server),
                 Side::Server => (&mut ends.server, &mut ends.client),
             };
+            to.ack = ack;
             reader.take(&piece, &mut late.pool, &mut late.scratch, |piece| {
                 to.piece(&mut ends.layer, side, piece);
             });
@@ -93,9 +169,6 @@ impl Matcher {
                 });
             }
         });
-        if let Some(entry) = self.output.web.table.get_mut(id) {
-            entry.state = Some(followed);
-        }
         true
     }
 
@@ -139,10 +212,13 @@ impl Matcher {
             id,
             connection,
             vlan,
+            read_to: followed.read_to,
+            ack: None,
             keys: keys.as_deref(),
             reading,
         };
         step(followed, late, &mut to);
+        followed.read_to = to.read_to;
         let web = &mut self.output.web;
         web.tools = Some(tools);
         let held = followed.layer.held();
@@ -228,13 +304,24 @@ impl Matcher {
     }
 
     fn end_streams(&mut self, id: Id, limit_ns: u64, out: &mut HttpBatch) {
+        self.with_followed(id, None, out, |ends, _, to| {
+            to.end_streams(&mut ends.layer, limit_ns);
+        });
+    }
+
+    /// Takes a step with a connection that is not being read, where it still is.
+    fn with_followed(
+        &mut self,
+        id: Id,
+        vlan: Option<u16>,
+        out: &mut HttpBatch,
+        step: impl FnOnce(&mut Followed, &mut Late, &mut To<'_>),
+    ) {
         let entry = self.output.web.table.get_mut(id);
         let Some(mut followed) = entry.and_then(|entry| entry.state.take()) else {
             return;
         };
-        self.read(id, &mut followed, None, out, |ends, _, to| {
-            to.end_streams(&mut ends.layer, limit_ns);
-        });
+        self.read(id, &mut followed, vlan, out, step);
         if let Some(entry) = self.output.web.table.get_mut(id) {
             entry.state = Some(followed);
         }
@@ -260,6 +347,14 @@ impl Matcher {
     }
 }
 
+/// Whether a response head names HTTP/2 in clear as what the connection goes on with.
+fn names_h2c(head: &[u8]) -> bool {
+    head.split(|byte| *byte == b'\n').any(|line| {
+        let (name, value) = line.split_at(line.len().min(8));
+        name.eq_ignore_ascii_case(b"upgrade:") && value.trim_ascii().eq_ignore_ascii_case(b"h2c")
+    })
+}
+
 /// Whether a segment is the first of another connection between the same ports.
 fn is_another(followed: &Followed, side: Side, segment: &Segment<'_>) -> bool {
     let reader = match side {
@@ -280,6 +375,10 @@ struct To<'a> {
     id: Id,
     connection: Connection,
     vlan: Option<u16>,
+    /// Up to where client and server were read.
+    read_to: [SeqNumber; 2],
+    /// What the segment at hand acknowledges.
+    ack: Option<SeqNumber>,
     keys: Option<&'a LiveLog>,
     reading: &'a mut Reading,
 }
@@ -287,6 +386,13 @@ struct To<'a> {
 impl To<'_> {
     /// The next piece of a side.
     fn piece(&mut self, layer: &mut Layer, side: Side, piece: Piece<'_>) {
+        let len = match piece {
+            Piece::Bytes(bytes, _) => u32::try_from(bytes.len()).unwrap_or(u32::MAX),
+            Piece::Gap(len, _) => len,
+        };
+        if let Some(read_to) = self.read_to.get_mut(place(side)) {
+            *read_to = SeqNumber(read_to.0.wrapping_add(len));
+        }
         match layer {
             Layer::Http2(http2) => self.http2(http2, side, piece, Web::default()),
             Layer::Tls(tls, inside) => {
@@ -307,28 +413,37 @@ impl To<'_> {
         }
     }
 
-    /// Bytes of HTTP/2.
-    fn http2(&mut self, http2: &mut Http2, side: Side, piece: Piece<'_>, web: Web<'_>) {
-        let mut streams = std::mem::take(&mut http2.streams);
-        let Reading {
-            strings, common, ..
-        } = &mut *self.reading;
-        let mut ear = Ear {
-            streams: &mut streams,
-            common,
+    /// Who listens to a side; the server's has had so many losses.
+    fn ear<'a>(
+        &'a mut self,
+        streams: &'a mut Streams,
+        side: Side,
+        losses: u64,
+        web: Web<'a>,
+    ) -> (Ear<'a>, &'a mut Strings) {
+        let ear = Ear {
+            streams,
+            common: &mut self.reading.common,
             output: &mut self.matcher.output,
             out: self.out,
             connection: self.connection,
             vlan: self.vlan,
             side,
+            losses,
             web,
         };
-        let direction = http2.direction(side);
+        (ear, &mut self.reading.strings)
+    }
+
+    /// Bytes of HTTP/2.
+    fn http2(&mut self, http2: &mut Http2, side: Side, piece: Piece<'_>, web: Web<'_>) {
+        let losses = http2.losses();
+        let (direction, streams) = http2.split(side);
+        let (mut ear, strings) = self.ear(streams, side, losses, web);
         match piece {
             Piece::Bytes(bytes, ts_ns) => direction.push(bytes, ts_ns, strings, &mut ear),
             Piece::Gap(bytes, ts_ns) => direction.gap(bytes, ts_ns, &mut ear),
         }
-        http2.streams = streams;
     }
 
     /// Ends the streams where nothing has happened since `limit_ns`.
@@ -338,45 +453,69 @@ impl To<'_> {
             Layer::Tls(tls, Inside::Http2(http2)) => (http2, columns(tls.about())),
             Layer::Tls(..) => return,
         };
-        let mut ear = Ear {
-            streams: &mut http2.streams,
-            common: &mut self.reading.common,
-            output: &mut self.matcher.output,
-            out: self.out,
-            connection: self.connection,
-            vlan: self.vlan,
-            side: Side::Server,
-            web,
-        };
+        let (mut ear, _) = self.ear(&mut http2.streams, Side::Server, 0, web);
         ear.end_before(limit_ns);
     }
 
     /// Bytes of HTTP/1.x, as a segment of a connection without TLS.
-    fn http1(&mut self, next: &mut [u32; 2], about: &About, side: Side, bytes: &[u8], ts_ns: u64) {
+    fn http1(
+        &mut self,
+        sides: &mut [Plain; 2],
+        about: &About,
+        side: Side,
+        bytes: &[u8],
+        ts_ns: u64,
+    ) {
         let web = &mut self.matcher.output.web;
         if let Some(entry) = web.table.get_mut(self.id)
             && entry.label.as_deref() != Some(about)
         {
             entry.label = Some(Box::new(about.clone()));
         }
-        let [client, server] = next;
-        let (direction, mine, theirs) = match side {
-            Side::Client => (self.connection, client, server),
-            Side::Server => (self.connection.reversed(), server, client),
+        let [client, server] = sides;
+        let [client_read_to, server_read_to] = self.read_to;
+        let (direction, mine, theirs, my_end, their_end) = match side {
+            Side::Client => (
+                self.connection,
+                client,
+                server,
+                client_read_to,
+                server_read_to,
+            ),
+            Side::Server => {
+                let direction = self.connection.reversed();
+                (direction, server, client, server_read_to, client_read_to)
+            }
+        };
+        // What the segment acknowledges may be more than was seen by now, or less: then the other side's came early.
+        let is_seen = |ack: &SeqNumber| !their_end.before(*ack);
+        let known = self.ack.filter(is_seen).and_then(|ack| theirs.before(ack));
+        // Of a request then none that a response has.
+        let unknown = match side {
+            Side::Client => LOST / 2,
+            Side::Server => 0,
         };
         let payload_len = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
         let segment = Segment {
             direction,
-            seq: SeqNumber(*mine),
-            ack: *theirs,
+            seq: SeqNumber(mine.next),
+            ack: known.unwrap_or_else(|| theirs.next.wrapping_add(unknown)),
             has_ack: true,
             ts_ns,
             vlan: self.vlan,
             payload: bytes,
             payload_len,
         };
-        *mine = mine.wrapping_add(payload_len);
+        mine.next = mine.next.wrapping_add(payload_len);
+        mine.mark(my_end.0);
         self.matcher.on_opened(&segment, self.out);
+    }
+}
+
+const fn place(side: Side) -> usize {
+    match side {
+        Side::Client => 0,
+        Side::Server => 1,
     }
 }
 
@@ -395,12 +534,16 @@ impl Inside {
             _ => false,
         };
         if !is_http2 {
-            return Self::Http1(next);
+            let mut sides = next.map(Plain::new);
+            for side in &mut sides {
+                side.mark(side.next);
+            }
+            return Self::Http1(Box::new(sides));
         }
         let mut http2 = Box::new(Http2::new());
         for (side, is_lost) in [Side::Client, Side::Server].into_iter().zip(is_lost) {
             if is_lost {
-                http2.direction(side).lose();
+                http2.split(side).0.lose();
             }
         }
         Self::Http2(http2)
@@ -417,18 +560,18 @@ impl Listener for TlsEar<'_, '_> {
                 self.to
                     .http2(http2, side, Piece::Bytes(bytes, ts_ns), columns(about));
             }
-            Inside::Http1(next) => self.to.http1(next, about, side, bytes, ts_ns),
+            Inside::Http1(sides) => self.to.http1(sides, about, side, bytes, ts_ns),
             Inside::Unknown { .. } => {}
         }
     }
 
     fn lost(&mut self, side: Side) {
-        let at = usize::from(side == Side::Server);
+        let at = place(side);
         match self.inside {
-            Inside::Http2(http2) => http2.direction(side).lose(),
-            Inside::Http1(next) => {
-                if let Some(next) = next.get_mut(at) {
-                    *next = next.wrapping_add(LOST);
+            Inside::Http2(http2) => http2.split(side).0.lose(),
+            Inside::Http1(sides) => {
+                if let Some(side) = sides.get_mut(at) {
+                    side.next = side.next.wrapping_add(LOST);
                 }
             }
             Inside::Unknown { is_lost, .. } => {

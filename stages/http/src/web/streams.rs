@@ -7,8 +7,8 @@ use linkweir_table::{Chain, Chunks};
 use linkweir_wire::Side;
 
 use super::grpc::{Call, is_grpc};
-use super::head::Head;
-use crate::emit::Output;
+use super::head::{First, Head};
+use crate::emit::{Output, RequestParts};
 use crate::key::Connection;
 
 /// Streams of one connection that wait; the oldest leaves.
@@ -34,6 +34,10 @@ struct Stream {
     status: Option<u16>,
     interim: u16,
     vlan: Option<u16>,
+    /// Losses of the server's direction before it began.
+    losses: u64,
+    /// Whether its request was counted by who saw it in HTTP/1.1.
+    is_counted: bool,
     /// Method, path, authority and agent one behind the other, and behind them the content type of the response.
     text: Chain,
     lens: [u16; 4],
@@ -81,8 +85,21 @@ pub(super) struct Ear<'a> {
     pub(super) connection: Connection,
     pub(super) vlan: Option<u16>,
     pub(super) side: Side,
+    /// Losses of the server's direction so far.
+    pub(super) losses: u64,
     /// What the connection says of all its streams.
     pub(super) web: Web<'a>,
+}
+
+impl Stream {
+    /// Method, path, authority and agent.
+    fn set_text(&mut self, parts: [&[u8]; 4], texts: &mut Chunks) {
+        for (len, part) in self.lens.iter_mut().zip(parts) {
+            if texts.append_whole(&mut self.text, part) {
+                *len = u16::try_from(part.len()).unwrap_or_default();
+            }
+        }
+    }
 }
 
 impl Streams {
@@ -129,6 +146,8 @@ impl Ear<'_> {
             status: None,
             interim: 0,
             vlan: self.vlan,
+            losses: self.losses,
+            is_counted: false,
             text: Chain::new(),
             lens: [0; 4],
             call: None,
@@ -177,13 +196,36 @@ impl Ear<'_> {
         scratch.clear();
         texts.copy_to(&stream.text, scratch);
         texts.release(std::mem::take(&mut stream.text));
-        let parts: [&[u8]; 4] = [&head.method, target, &head.authority, &head.user_agent];
-        for (len, part) in stream.lens.iter_mut().zip(parts) {
-            if texts.append_whole(&mut stream.text, part) {
-                *len = u16::try_from(part.len()).unwrap_or_default();
-            }
-        }
+        let parts = [&head.method, target, &head.authority, &head.user_agent].map(Vec::as_slice);
+        stream.set_text(parts, texts);
         texts.append_whole(&mut stream.text, scratch);
+    }
+
+    /// The request of stream 1, which came in HTTP/1.1 and asked for HTTP/2 (RFC 7540 sec. 3.2).
+    pub(super) fn upgraded(&mut self, request: &RequestParts<'_>) {
+        let Some(at) = self.place(1, request.ts_ns) else {
+            return;
+        };
+        if let Some(seen) = self.streams.seen.get_mut(1) {
+            *seen = Some((1, 1));
+        }
+        let Some(stream) = self.streams.waiting.get_mut(at) else {
+            return;
+        };
+        stream.is_counted = true;
+        stream.interim = request.interim_responses.saturating_add(1);
+        stream.request = Some(Message {
+            from_ns: request.ts_ns,
+            bytes: request.bytes.unwrap_or_default(),
+            is_partial: false,
+        });
+        let parts = [
+            request.method,
+            request.target,
+            request.host,
+            request.user_agent,
+        ];
+        stream.set_text(parts, &mut self.common.texts);
     }
 
     /// Header fields of a server: interim, final, or behind the content.
@@ -197,6 +239,15 @@ impl Ear<'_> {
         stream.changed_ns = stream.changed_ns.max(headers.from_ns);
         let Common { texts, head, .. } = &mut *self.common;
         let stats = &mut self.output.stats;
+        // What comes behind the content begins with another field and ends the stream. Of a connection that was joined
+        // late, or has lost something, that may not be known; what ends a stream is then taken for the response only
+        // where it must be: everything since the request was seen.
+        let has_seen_all = stream.request.is_some() && stream.losses == self.losses;
+        let is_response = match head.first {
+            First::Status => true,
+            First::Other => false,
+            First::Unknown => !headers.ends_stream || (has_seen_all && stream.response.is_none()),
+        };
         match (head.status, &mut stream.response) {
             (Some(code @ 100..=199), _) => {
                 stream.interim = stream.interim.saturating_add(1);
@@ -204,10 +255,8 @@ impl Ear<'_> {
                 stats.interim_responses += 1;
                 stats.count_status(code);
             }
-            // Only what comes behind the content has no status; one that is not known may have been interim.
-            (code, response)
-                if response.is_none() || (code.is_some() && stream.status.is_none()) =>
-            {
+            // One behind another, whose code is not known, says that the other was interim.
+            (code, response) if is_response && (response.is_none() || stream.status.is_none()) => {
                 if response.is_none() {
                     texts.append_whole(&mut stream.text, &head.content_type);
                 }
@@ -274,7 +323,7 @@ impl Ear<'_> {
         });
         let [method, uri, host, user_agent] = parts;
         let stats = &mut self.output.stats;
-        if request.is_some() {
+        if request.is_some() && !stream.is_counted {
             stats.requests += 1;
             match method {
                 [] => stats.count_other_methods(1),

@@ -1,0 +1,208 @@
+//! HTTP/2, and TLS with keys, on the traffic of real servers and clients: what is said is what tshark and their own logs
+//! say, and of a part of the traffic nothing wrong.
+
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use linkweir_http::{HttpConfig, HttpStage};
+use linkweir_keys::LiveLog;
+use linkweir_record::{HttpBatch, HttpTransaction, RecordBatch as _};
+use linkweir_testkit::capture_writer::CapturedFrame;
+use linkweir_testkit::memory::drive;
+use linkweir_wire::LinkType;
+use serde_json::Value;
+use tempfile::tempdir;
+
+use crate::common::{fifo, frames_of, run};
+
+/// Server and client of each: nginx, h2o, grpcio; curl, nghttp, Chromium.
+const CAPTURES: [&str; 6] = [
+    "chromium-h2",
+    "grpc-clear",
+    "h2o-h2c",
+    "nginx-h1-tls13",
+    "nginx-h2-tls12",
+    "nginx-h2-tls13",
+];
+
+fn bundled(name: &str) -> PathBuf {
+    PathBuf::from(concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../testkit/captures/web"
+    ))
+    .join(name)
+}
+
+fn has_keys(name: &str) -> bool {
+    bundled(&format!("{name}.keys")).exists()
+}
+
+fn measure(name: &str, frames: &[CapturedFrame]) -> HttpBatch {
+    let keys = has_keys(name).then(|| {
+        let log = LiveLog::new();
+        log.push(&std::fs::read(bundled(&format!("{name}.keys"))).unwrap());
+        Arc::new(log)
+    });
+    let mut stage = HttpStage::new(&HttpConfig {
+        keys,
+        ..HttpConfig::default()
+    });
+    drive(&mut stage, frames, LinkType::ETHERNET, &[])
+}
+
+/// Port of the client, stream, method, target, code, times of request and response; `-` where there is none.
+fn told(view: &HttpTransaction<'_>) -> [String; 7] {
+    let text = |bytes: &[u8]| match bytes {
+        [] => "-".to_owned(),
+        bytes => String::from_utf8_lossy(bytes).into_owned(),
+    };
+    let number = |number: Option<u64>| number.map_or_else(|| "-".to_owned(), |n| n.to_string());
+    let stream = view.web().and_then(|web| web.stream_id);
+    [
+        view.row.client_port.to_string(),
+        number(stream.map(u64::from)),
+        text(view.text.method),
+        text(view.text.uri),
+        number(view.row.status_code.map(u64::from)),
+        number(view.row.request_ts_ns),
+        number(view.row.response_ts_ns),
+    ]
+}
+
+#[test]
+fn records_are_those_of_tshark_and_of_the_logs() {
+    for name in CAPTURES {
+        let batch = measure(name, &frames_of(&bundled(&format!("{name}.pcap.gz"))));
+        let mut ours: Vec<[String; 7]> = batch.views().map(|view| told(&view)).collect();
+        let truth = std::fs::read_to_string(bundled(&format!("{name}.tsv"))).unwrap();
+        for line in truth.lines() {
+            let row: Vec<&str> = line.split('\t').collect();
+            // A log does not say everything.
+            let is_it = |one: &[String; 7]| {
+                let mut fields = one.iter().zip(&row);
+                fields.all(|(ours, theirs)| *theirs == "-" || ours == theirs)
+            };
+            let at = ours.iter().position(is_it);
+            let at = at.unwrap_or_else(|| panic!("{name}: {line} is not in {ours:?}"));
+            ours.remove(at);
+        }
+        assert!(ours.is_empty(), "{name}: {ours:?}");
+        let are_opened = batch
+            .views()
+            .all(|view| view.web().is_some_and(|web| web.tls_version > 0));
+        assert_eq!(are_opened, has_keys(name), "{name}");
+    }
+}
+
+#[test]
+fn of_a_part_of_the_traffic_nothing_wrong_is_said() {
+    for name in CAPTURES {
+        let frames = frames_of(&bundled(&format!("{name}.pcap.gz")));
+        let whole: Vec<_> = {
+            let batch = measure(name, &frames);
+            batch.views().map(|view| told(&view)).collect()
+        };
+        let mut complete = [0; 3];
+        let mut check = |frames: &[CapturedFrame], what: &str| {
+            let batch = measure(name, frames);
+            for view in batch.views() {
+                let said = told(&view);
+                // An answer that switches protocols is said by itself where its request is missing.
+                let is_true = view.row.status_code == Some(101)
+                    || whole.iter().any(|truth| {
+                        let mut fields = said.iter().zip(truth);
+                        fields.all(|(said, truth)| said == "-" || said == truth)
+                    });
+                assert!(is_true, "{name}, {what}: {said:?}");
+            }
+            batch.len()
+        };
+        for at in (25..frames.len()).step_by(25) {
+            check(&frames[at..], &format!("joined at {at}"));
+            let mut part = frames.clone();
+            part.remove(at);
+            complete[0] += check(&part, &format!("without {at}"));
+            let mut part = frames.clone();
+            part.insert(at, frames[at].clone());
+            complete[1] += check(&part, &format!("{at} twice"));
+            let mut part = frames.clone();
+            part.swap(at - 1, at);
+            complete[2] += check(&part, &format!("{at} earlier"));
+        }
+        let times = (frames.len() - 1) / 25;
+        let [without, twice, earlier] = complete;
+        assert_eq!(twice, times * whole.len(), "{name}");
+        assert!(earlier >= times * whole.len(), "{name}: {earlier}");
+        assert!(without * 10 >= times * whole.len() * 9, "{name}: {without}");
+    }
+}
+
+#[test]
+fn keys_come_from_a_file_and_from_a_fifo_and_are_missed() {
+    let directory = tempdir().unwrap();
+    let capture = bundled("chromium-h2.pcap.gz");
+    let summary = directory.path().join("summary.json");
+    let words = |more: &[&str]| {
+        let mut words = vec!["http", "-r", capture.to_str().unwrap(), "--format", "jsonl"];
+        words.extend(["--overwrite", "--summary", summary.to_str().unwrap()]);
+        let words: Vec<String> = words
+            .iter()
+            .chain(more)
+            .map(|&word| word.to_owned())
+            .collect();
+        words
+    };
+    let found = |more: &[&str]| {
+        let words = words(more);
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let ran = run(&words).exits(0);
+        let text = std::fs::read_to_string(&summary).unwrap();
+        let summary: Value = serde_json::from_str(&text).unwrap();
+        (ran.stdout.lines().count(), summary["http"].clone())
+    };
+    let keys = bundled("chromium-h2.keys");
+    let (count, http) = found(&["--keys", keys.to_str().unwrap()]);
+    assert_eq!(count, 19);
+    assert_eq!(
+        (&http["sources"]["keys"], &http["versions"]["2"]),
+        (&19.into(), &19.into())
+    );
+    assert_eq!(
+        (&http["followed"]["connections"], &http["undecrypted"]),
+        (&1.into(), &0.into())
+    );
+
+    // A FIFO is read to its end before the capture.
+    let pipe = fifo(directory.path());
+    let text = std::fs::read(&keys).unwrap();
+    let writer = std::thread::spawn({
+        let pipe = pipe.clone();
+        move || {
+            let mut file = std::fs::File::options().write(true).open(pipe).unwrap();
+            file.write_all(&text).unwrap();
+        }
+    });
+    let (count, _) = found(&["--keys", pipe.to_str().unwrap()]);
+    writer.join().unwrap();
+    assert_eq!(count, 19);
+
+    // Keys of others.
+    let others = bundled("nginx-h2-tls12.keys");
+    let (count, http) = found(&["--keys", others.to_str().unwrap()]);
+    assert_eq!(count, 0);
+    assert_eq!(
+        (&http["followed"]["connections"], &http["undecrypted"]),
+        (&1.into(), &1.into())
+    );
+
+    run(&[
+        "http",
+        "-r",
+        capture.to_str().unwrap(),
+        "--keys",
+        "/nowhere/keys",
+    ])
+    .exits(2)
+    .says("/nowhere/keys");
+}
