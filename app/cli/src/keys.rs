@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
+use linkweir_capture::OnSecrets;
 use linkweir_keys::LiveLog;
 use zeroize::Zeroizing;
 
@@ -15,6 +16,22 @@ use crate::exit::warn;
 
 /// How often a file is looked at.
 const EVERY: Duration = Duration::from_millis(100);
+
+/// Reads the key logs in captures into this one.
+pub(crate) fn from_captures(log: &Arc<LiveLog>) -> OnSecrets {
+    let log = Arc::clone(log);
+    OnSecrets::new(move |piece| {
+        if log.grown() == 0 && linkweir_sys::privileges::forbid_core_dumps().is_err() {
+            warn(
+                "a capture has TLS secrets, and core dumps of this process, which would have them too, cannot be forbidden",
+            );
+        }
+        match piece {
+            [] => log.end(),
+            piece => log.push(piece),
+        }
+    })
+}
 
 /// A key log as far as it was read.
 #[derive(Debug)]
@@ -28,7 +45,7 @@ pub(crate) struct KeySource {
 
 impl KeySource {
     /// Opens a key log and reads what is there; where packets come from files, a FIFO to its end.
-    pub(crate) fn open(path: &Path, reads_files: bool) -> anyhow::Result<Self> {
+    pub(crate) fn open(path: &Path, reads_files: bool, log: &Arc<LiveLog>) -> anyhow::Result<Self> {
         // A dump of the memory of this process would hold the secrets.
         linkweir_sys::privileges::forbid_core_dumps().context("forbid core dumps for --keys")?;
         let open = || {
@@ -39,7 +56,7 @@ impl KeySource {
             };
             let mut source = Self {
                 path: path.to_path_buf(),
-                log: Arc::new(LiveLog::new()),
+                log: Arc::clone(log),
                 file,
                 read: 0,
             };
@@ -47,11 +64,6 @@ impl KeySource {
             Ok::<_, io::Error>(source)
         };
         open().with_context(|| format!("read the key log {} (--keys)", path.display()))
-    }
-
-    /// The secrets.
-    pub(crate) fn log(&self) -> Arc<LiveLog> {
-        Arc::clone(&self.log)
     }
 
     /// Goes on reading as the file grows, as long as this process runs.
@@ -127,7 +139,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("keys.log");
         std::fs::write(&path, line(1)).unwrap();
-        let mut source = KeySource::open(&path, true).unwrap();
+        let mut source = KeySource::open(&path, true, &Arc::default()).unwrap();
         assert_eq!(secrets(&source), 1);
         let mut file = File::options().append(true).open(&path).unwrap();
         // A line in two parts.
@@ -152,7 +164,8 @@ mod tests {
 
     #[test]
     fn what_is_not_there_is_named() {
-        let error = KeySource::open(Path::new("/nowhere/keys.log"), true).unwrap_err();
+        let error =
+            KeySource::open(Path::new("/nowhere/keys.log"), true, &Arc::default()).unwrap_err();
         let told = format!("{error:#}");
         assert!(told.contains("/nowhere/keys.log (--keys)"), "{told}");
     }

@@ -20,6 +20,35 @@ use crate::inputs::{self, Input, Item, Others};
 use crate::pipe::{Manners, Pipe};
 use crate::window::Window;
 
+/// Takes the TLS key logs that captures of pcapng carry, piece by piece, each before the packets that need it; an empty
+/// piece is the end of one.
+#[derive(Clone)]
+pub struct OnSecrets(Arc<dyn Fn(&[u8]) + Send + Sync>);
+
+impl OnSecrets {
+    /// Calls this.
+    #[must_use]
+    pub fn new(take: impl Fn(&[u8]) + Send + Sync + 'static) -> Self {
+        Self(Arc::new(take))
+    }
+
+    pub(crate) fn take(&self, piece: &[u8]) {
+        (self.0)(piece);
+    }
+}
+
+impl Default for OnSecrets {
+    fn default() -> Self {
+        Self::new(|_| {})
+    }
+}
+
+impl fmt::Debug for OnSecrets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("OnSecrets(..)")
+    }
+}
+
 /// How captures are read.
 #[derive(Debug, Clone)]
 pub struct ReadOptions {
@@ -33,6 +62,8 @@ pub struct ReadOptions {
     pub stop: Arc<AtomicBool>,
     /// Longest frame that is held. libpcap writes none above 262,144 bytes.
     pub max_frame_bytes: u32,
+    /// What becomes of the secrets in captures.
+    pub on_secrets: OnSecrets,
 }
 
 impl Default for ReadOptions {
@@ -42,6 +73,7 @@ impl Default for ReadOptions {
             chunk_bytes: 512 << 10,
             stop: Arc::default(),
             max_frame_bytes: 256 << 10,
+            on_secrets: OnSecrets::default(),
         }
     }
 }
@@ -75,6 +107,7 @@ pub struct CaptureFiles {
     has_delivered: bool,
     manners: Manners,
     max_frame: u32,
+    on_secrets: OnSecrets,
     unusable: u64,
     /// Bytes of inputs that are done with.
     finished_bytes: u64,
@@ -144,6 +177,7 @@ impl CaptureFiles {
                 may_idle: Arc::default(),
             },
             max_frame,
+            on_secrets: options.on_secrets,
             unusable: 0,
             finished_bytes: 0,
         })
@@ -237,6 +271,7 @@ impl CaptureFiles {
                     &mut self.frames,
                     self.max_frame,
                     &mut self.unusable,
+                    &self.on_secrets,
                 );
                 indexed.map_err(Unreadable::Capture)
             })
@@ -372,6 +407,7 @@ impl Open {
         frames: &mut Vec<FrameRef>,
         max_frame: u32,
         unusable: &mut u64,
+        secrets: &OnSecrets,
     ) -> Result<(), String> {
         let Some(format) = &mut self.format else {
             return Ok(());
@@ -382,6 +418,7 @@ impl Open {
                 origin: window.origin(),
                 max_frame,
                 unusable,
+                secrets,
             };
             let indexed = format.index(window.unread(), &mut output);
             window.consume(indexed.consumed);

@@ -98,8 +98,10 @@ pub struct HttpConfig {
     pub has_whole_connections: bool,
     /// Whether every segment of a connection of HTTP/2 or TLS comes to this stage, which then follows it.
     pub may_join: bool,
-    /// The secrets that open TLS; without, no connection of TLS is followed.
+    /// The secrets that open TLS.
     pub keys: Option<Arc<LiveLog>>,
+    /// Whether connections of TLS are followed though no secret is there yet.
+    pub awaits_keys: bool,
 }
 
 impl Default for HttpConfig {
@@ -120,6 +122,7 @@ impl Default for HttpConfig {
             has_whole_connections: true,
             may_join: true,
             keys: None,
+            awaits_keys: false,
         }
     }
 }

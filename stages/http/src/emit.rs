@@ -85,7 +85,7 @@ impl Output {
             bodies: config
                 .ttlb
                 .then(|| Bodies::new(config.max_pending, config.hash_seed)),
-            web: Connections::new(config.keys.clone(), config.max_pending, config.hash_seed),
+            web: Connections::new(config),
         }
     }
 

@@ -150,7 +150,8 @@ pub(crate) enum Fanout {
 pub(crate) struct KeyArgs {
     /// Read TLS 1.2 and 1.3 with the secrets of this key log (a file or a FIFO in the format of NSS, as browsers and
     /// curl write with SSLKEYLOGFILE). It is read as it grows; with `-r` all that is there is read first, a FIFO to
-    /// its end. A connection is read from its first packet on. Secrets are in no output.
+    /// its end. A connection is read from its first packet on. Secrets in pcapng captures are used without this flag.
+    /// Secrets are in no output.
     #[arg(long, value_name = "FILE|FIFO", value_hint = ValueHint::FilePath)]
     pub(crate) keys: Option<PathBuf>,
 

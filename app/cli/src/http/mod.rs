@@ -6,6 +6,7 @@ mod halves;
 pub(crate) mod summary;
 
 use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
 
 use linkweir_engine::{Outputs, RunReport};
 use linkweir_http::{EvenConnections, GroupsConfig, HttpConfig, HttpStage, Shard};
@@ -77,7 +78,7 @@ impl Passive for HttpArgs {
         let args = &self.tracking;
         if let Some(path) = &self.keys.keys {
             let reads_files = self.input.interface.is_empty() && self.feeder.feed.is_none();
-            let source = KeySource::open(path, reads_files)?;
+            let source = KeySource::open(path, reads_files, &self.input.secrets)?;
             self.keys.source.replace(Some(source));
         }
         let bytes = |text: &Option<String>| text.as_deref().unwrap_or_default().as_bytes().to_vec();
@@ -93,7 +94,8 @@ impl Passive for HttpArgs {
             // A secret of this process: nobody can aim at a bucket of the table.
             hash_seed: RandomState::new().hash_one(0_u8),
             shard: None,
-            keys: self.keys.source.borrow().as_ref().map(KeySource::log),
+            keys: Some(Arc::clone(&self.input.secrets)),
+            awaits_keys: self.keys.keys.is_some(),
             ..HttpConfig::default()
         })
     }

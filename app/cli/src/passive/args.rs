@@ -3,11 +3,13 @@
 use std::io::Read as _;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::anyhow;
 use clap::{Args, ValueHint};
 use linkweir_feed::ConsumerName;
+use linkweir_keys::LiveLog;
 use linkweir_record::Anonymizer;
 use linkweir_sink::Rotation;
 
@@ -56,6 +58,10 @@ pub(crate) struct InputArgs {
         value_hint = ValueHint::Other
     )]
     pub(crate) interface: Vec<String>,
+
+    /// The TLS secrets that are known, from `--keys` and from captures.
+    #[arg(skip)]
+    pub(crate) secrets: Arc<LiveLog>,
 
     /// List interfaces and exit.
     #[arg(short = 'D', long)]

@@ -5,6 +5,7 @@ use std::io::Write as _;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use crate::keys;
 use anyhow::anyhow;
 use linkweir_capture::live::{
     ANY, Fanout, Interface, LiveCapture, LiveOptions, LiveSource, XDP_PREFIX, interfaces,
@@ -60,6 +61,7 @@ pub(crate) fn open_files(
         filter: args.filter.clone(),
         stop,
         chunk_bytes: usize::try_from(args.read_size).unwrap_or(usize::MAX),
+        on_secrets: keys::from_captures(&args.secrets),
         ..ReadOptions::default()
     };
     CaptureFiles::open(&inputs, options)

@@ -8,7 +8,9 @@ use std::sync::Arc;
 use linkweir_http::{HttpConfig, HttpStage};
 use linkweir_keys::LiveLog;
 use linkweir_record::{HttpBatch, HttpTransaction, RecordBatch as _};
-use linkweir_testkit::capture_writer::CapturedFrame;
+use linkweir_testkit::capture_writer::{
+    ByteOrder, CapturedFrame, PacketBlock, PcapngInterface, pcapng, pcapng_block,
+};
 use linkweir_testkit::memory::drive;
 use linkweir_wire::LinkType;
 use serde_json::Value;
@@ -46,6 +48,7 @@ fn measure(name: &str, frames: &[CapturedFrame]) -> HttpBatch {
     });
     let mut stage = HttpStage::new(&HttpConfig {
         keys,
+        awaits_keys: true,
         ..HttpConfig::default()
     });
     drive(&mut stage, frames, LinkType::ETHERNET, &[])
@@ -203,6 +206,41 @@ fn keys_come_from_a_file_and_from_a_fifo_and_are_missed() {
         "--keys",
         "/nowhere/keys",
     ])
-    .exits(2)
+    .exits(3)
     .says("/nowhere/keys");
+}
+
+#[test]
+fn secrets_in_a_capture_are_used_without_a_flag() {
+    let directory = tempdir().unwrap();
+    let path = directory.path().join("with_secrets.pcapng");
+    let frames = frames_of(&bundled("chromium-h2.pcap.gz"));
+    let keys = std::fs::read(bundled("chromium-h2.keys")).unwrap();
+    for order in [ByteOrder::Little, ByteOrder::Big] {
+        let interface = PcapngInterface::usual(LinkType::ETHERNET);
+        let plain = pcapng(&frames, order, &[interface], PacketBlock::Enhanced);
+        let number = |n: u32| match order {
+            ByteOrder::Little => n.to_le_bytes(),
+            ByteOrder::Big => n.to_be_bytes(),
+        };
+        let len = u32::try_from(keys.len()).unwrap();
+        let mut body = [&number(0x544c_534b)[..], &number(len), &keys].concat();
+        body.resize(body.len().next_multiple_of(4), 0);
+        // Behind the section header and the interface.
+        let block_len = |at: usize| {
+            let word: [u8; 4] = plain[at + 4..at + 8].try_into().unwrap();
+            match order {
+                ByteOrder::Little => u32::from_le_bytes(word) as usize,
+                ByteOrder::Big => u32::from_be_bytes(word) as usize,
+            }
+        };
+        let at = block_len(0) + block_len(block_len(0));
+        let block = pcapng_block(order, 10, &body);
+        std::fs::write(&path, [&plain[..at], &block, &plain[at..]].concat()).unwrap();
+        let words = ["http", "-r", path.to_str().unwrap(), "--format", "jsonl"];
+        let ran = run(&words).exits(0);
+        assert_eq!(ran.stdout.lines().count(), 19);
+        let small = run(&[&words[..], &["--read-size", "64KiB", "--workers", "2"]].concat());
+        assert_eq!(small.exits(0).stdout.lines().count(), 19);
+    }
 }

@@ -7,6 +7,7 @@ mod snoop;
 
 use linkweir_engine::FrameRef;
 
+use crate::files::OnSecrets;
 use erf::Erf;
 use pcap::Pcap;
 use pcapng::Pcapng;
@@ -67,6 +68,8 @@ pub(crate) struct Output<'a> {
     pub(crate) max_frame: u32,
     /// Counts records that are no usable frame.
     pub(crate) unusable: &'a mut u64,
+    /// Takes secrets.
+    pub(crate) secrets: &'a OnSecrets,
 }
 
 /// A capture being read.

@@ -24,6 +24,7 @@ use linkweir_stream::InOrder;
 use linkweir_table::{Chunks, Id, Table};
 use linkweir_wire::{SeqNumber, Side};
 
+use crate::config::HttpConfig;
 use crate::key::{Connection, ConnectionHash, Meaning};
 use http2::Http2;
 use streams::Common;
@@ -172,6 +173,7 @@ struct Tools {
 pub(crate) struct Connections {
     seed: u64,
     keys: Option<Arc<LiveLog>>,
+    awaits_keys: bool,
     table: Table<Entry>,
     tools: Option<Box<Tools>>,
     /// Streams that may wait, of all connections.
@@ -210,14 +212,15 @@ impl Beginning {
 }
 
 impl Connections {
-    pub(crate) fn new(keys: Option<Arc<LiveLog>>, max_streams: usize, seed: u64) -> Self {
+    pub(crate) fn new(config: &HttpConfig) -> Self {
         Self {
-            seed,
-            keys,
+            seed: config.hash_seed,
+            keys: config.keys.clone(),
+            awaits_keys: config.awaits_keys,
             // Memory is reserved, not touched.
             table: Table::with_capacity(MAX_CONNECTIONS),
             tools: None,
-            max_streams,
+            max_streams: config.max_pending,
             held: 0,
         }
     }
@@ -228,8 +231,10 @@ impl Connections {
         self.table.is_empty()
     }
 
-    pub(crate) const fn has_keys(&self) -> bool {
-        self.keys.is_some()
+    /// Whether connections of TLS are of interest.
+    pub(crate) fn has_keys(&self) -> bool {
+        let keys = self.keys.as_ref();
+        keys.is_some_and(|keys| self.awaits_keys || keys.grown() > 0)
     }
 
     /// The same for both directions.

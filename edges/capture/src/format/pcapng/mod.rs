@@ -27,6 +27,9 @@ const INTERFACE_DESCRIPTION: u32 = 1;
 const OBSOLETE_PACKET: u32 = 2;
 const SIMPLE_PACKET: u32 = 3;
 const ENHANCED_PACKET: u32 = 6;
+const DECRYPTION_SECRETS: u32 = 10;
+/// Secrets of this type are a TLS key log.
+const TLS_KEY_LOG: u32 = 0x544c_534b;
 
 /// A pcapng file being read.
 #[derive(Debug)]
@@ -44,6 +47,8 @@ enum State {
     Start,
     /// In the options of an interface description, with so many bytes left.
     Options { left: u32, total: u32 },
+    /// In secrets, of which so many bytes are left, and so many of the block behind them.
+    Secrets { left: u32, behind: u32, total: u32 },
     /// At the length behind it.
     Trailer { total: u32 },
 }
@@ -86,6 +91,11 @@ impl Pcapng {
                 State::Start if self.big_endian => self.block::<true>(rest, out),
                 State::Start => self.block::<false>(rest, out),
                 State::Options { left, total } => self.option(rest, left, total),
+                State::Secrets {
+                    left,
+                    behind,
+                    total,
+                } => self.secrets(rest, [left, behind], total, out),
                 State::Trailer { total } => self.trailer(rest, total),
             };
             match verdict {
@@ -120,8 +130,72 @@ impl Pcapng {
             OBSOLETE_PACKET => self.obsolete::<BIG>(rest, total, out),
             SIMPLE_PACKET => self.simple::<BIG>(rest, total, out),
             INTERFACE_DESCRIPTION => self.interface::<BIG>(body, total),
+            DECRYPTION_SECRETS => self.begin_secrets::<BIG>(body, total),
             _ => self.step_over(total, 0, "block"),
         }
+    }
+
+    /// Decryption secrets block (sec. 4.7): of a TLS key log its bytes follow piece by piece.
+    fn begin_secrets<const BIG: bool>(&mut self, body: &[u8], total: u32) -> Verdict {
+        const FIXED: u32 = 8;
+        if total < SHORTEST_BLOCK + FIXED {
+            return too_short("decryption secrets", total);
+        }
+        let Some(fields) = body.first_chunk::<{ FIXED as usize }>() else {
+            let unit = Unit::whole("decryption secrets", u64::from(total));
+            return Verdict::Wait(unit, Need::More);
+        };
+        let [kind, length] = words(fields).map(number::<BIG>);
+        let room = total - SHORTEST_BLOCK - FIXED;
+        if length > room {
+            let message = format!("secrets of {length} bytes in a block with {room}");
+            let unit = Unit::whole("decryption secrets", u64::from(total));
+            return Verdict::Wait(unit, Need::Damaged(message));
+        }
+        if kind != TLS_KEY_LOG {
+            return self.step_over(total, 0, "decryption secrets");
+        }
+        self.state = State::Secrets {
+            left: length,
+            behind: room - length,
+            total,
+        };
+        Verdict::Taken(BLOCK_HEADER + FIXED as usize)
+    }
+
+    /// The next bytes of a key log; behind the last stand padding and options.
+    fn secrets(
+        &mut self,
+        rest: &[u8],
+        [left, behind]: [u32; 2],
+        total: u32,
+        out: &Output<'_>,
+    ) -> Verdict {
+        let unit = Unit {
+            what: "decryption secrets",
+            total: u64::from(total),
+            back: u64::from(total - TRAILER - behind - left),
+        };
+        if left == 0 {
+            out.secrets.take(&[]);
+            self.state = State::Trailer { total };
+            if rest.len() >= behind as usize {
+                return Verdict::Taken(behind as usize);
+            }
+            return Verdict::Wait(unit, Need::Skip(u64::from(behind)));
+        }
+        if rest.is_empty() {
+            return Verdict::Wait(unit, Need::More);
+        }
+        let taken = rest.get(..left as usize).unwrap_or(rest);
+        out.secrets.take(taken);
+        let len = u32::try_from(taken.len()).unwrap_or(left);
+        self.state = State::Secrets {
+            left: left - len,
+            behind,
+            total,
+        };
+        Verdict::Taken(taken.len())
     }
 
     /// Section header block (sec. 4.1): byte order, and the interfaces begin anew.
