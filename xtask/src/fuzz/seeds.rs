@@ -40,6 +40,8 @@ fn recorded(text: &str) -> Vec<u8> {
     all
 }
 
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
 /// Writes the seeds of all targets below `work`.
 ///
 /// # Errors
@@ -184,6 +186,20 @@ fn messages(put: &impl Fn(&str, String, &[u8]) -> Result<()>) -> Result<()> {
         put("http2_direction", format!("frame-{index}"), &segment)?;
     }
     put("http2", "frames".to_owned(), &HTTP2.concat())?;
+    // A connection: the preface, then the frames of the client, then those of the server.
+    let mut connection = vec![0];
+    for side in [0, 1] {
+        let preface: &[u8] = if side == 0 { PREFACE } else { &[] };
+        let mut at = 0_u16;
+        for part in std::iter::once(preface).chain(HTTP2.iter().copied()) {
+            let len = u8::try_from(part.len()).unwrap_or_default();
+            let [high, low] = at.to_be_bytes();
+            connection.extend([side, high, low, len]);
+            connection.extend(part.get(..usize::from(len)).unwrap_or_default());
+            at += u16::from(len);
+        }
+    }
+    put("http", "http2".to_owned(), &connection)?;
     for name in ["aes128-sha-etm", "aes128-sha256", "aes256-sha"] {
         let path = root().join("foundation/keys/tests/openssl").join(name);
         let text = std::fs::read_to_string(path.with_extension("txt"))?;
