@@ -144,11 +144,17 @@ impl Matcher {
         (self.now_ns / 1_000_000) as u32
     }
 
+    /// Whether something leaves when time moves on to `ts_ns`.
+    #[inline]
+    pub(crate) fn is_due(&self, ts_ns: u64) -> bool {
+        self.now_ns.max(ts_ns) >= self.deadline_ns
+    }
+
     /// Moves time on to a message at `ts_ns`; what is due leaves first.
     #[inline]
     pub(crate) fn advance(&mut self, ts_ns: u64, out: &mut HttpBatch) {
         self.now_ns = self.now_ns.max(ts_ns);
-        if self.now_ns >= self.deadline_ns {
+        if self.is_due(ts_ns) {
             self.expire(out);
         }
         self.pending.set_time(ts_ns);

@@ -125,15 +125,20 @@ impl Matcher {
     /// A segment whose ports are those of a watched direction; whether its connection is followed.
     #[cold]
     pub(crate) fn on_web(&mut self, segment: &Segment<'_>, out: &mut HttpBatch) -> bool {
-        if self.output.web.find(&segment.direction).is_none() {
-            return false;
-        }
-        // What is due leaves first, perhaps this connection.
-        self.advance(segment.ts_ns, out);
-        let web = &mut self.output.web;
-        let Some((id, side)) = web.find(&segment.direction) else {
+        let Some(mut found) = self.output.web.find(&segment.direction) else {
             return false;
         };
+        if self.is_due(segment.ts_ns) {
+            // What is due leaves first, perhaps this connection.
+            self.advance(segment.ts_ns, out);
+            match self.output.web.find(&segment.direction) {
+                Some(still) => found = still,
+                None => return false,
+            }
+        }
+        self.advance(segment.ts_ns, out);
+        let (id, side) = found;
+        let web = &mut self.output.web;
         let Some(entry) = web.table.get_mut(id) else {
             return false;
         };
