@@ -275,12 +275,27 @@ const fn codes() -> Codes {
 pub(super) fn decode(coded: &[u8], into: &mut Vec<u8>) -> Option<()> {
     // The next bits, highest first; `held` of them are from the string.
     let (mut bits, mut held) = (0_u64, 0_u32);
-    let mut rest = coded.iter();
+    let mut rest = coded;
+    // The shortest code has five bits.
+    into.reserve(coded.len() * 8 / 5 + 1);
     loop {
-        while held <= 56 {
-            let Some(byte) = rest.next() else { break };
+        if held <= 32
+            && let Some((four, behind)) = rest.split_first_chunk()
+        {
+            bits |= u64::from(u32::from_be_bytes(*four)) << (32 - held);
+            held += 32;
+            rest = behind;
+        }
+        // Four codes of up to eight bits are there for sure.
+        if held >= 32 && take_four(&mut bits, &mut held, into) {
+            continue;
+        }
+        while held <= 56
+            && let Some((byte, behind)) = rest.split_first()
+        {
             bits |= u64::from(*byte) << (56 - held);
             held += 8;
+            rest = behind;
         }
         if held == 0 {
             return Some(());
@@ -300,6 +315,20 @@ pub(super) fn decode(coded: &[u8], into: &mut Vec<u8>) -> Option<()> {
             _ => return None,
         }
     }
+}
+
+/// Takes up to four codes; `false` where one of them is longer than eight bits.
+#[inline]
+fn take_four(bits: &mut u64, held: &mut u32, into: &mut Vec<u8>) -> bool {
+    for _ in 0..4 {
+        let Some((byte, length @ 1..)) = CODES.short.get((*bits >> 56) as usize) else {
+            return false;
+        };
+        into.push(*byte);
+        *bits <<= length;
+        *held -= u32::from(*length);
+    }
+    true
 }
 
 /// A code of more than eight bits: its byte and length.
