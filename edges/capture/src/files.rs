@@ -23,7 +23,9 @@ use crate::window::Window;
 /// Takes the TLS key logs that captures of pcapng carry, piece by piece, each before the packets that need it; an empty
 /// piece is the end of one.
 #[derive(Clone)]
-pub struct OnSecrets(Arc<dyn Fn(&[u8]) + Send + Sync>);
+pub struct OnSecrets(Arc<TakesSecrets>);
+
+type TakesSecrets = dyn Fn(&[u8]) + Send + Sync;
 
 impl OnSecrets {
     /// Calls this.

@@ -107,7 +107,7 @@ fn of_a_part_of_the_traffic_nothing_wrong_is_said() {
             batch.views().map(|view| told(&view)).collect()
         };
         let mut complete = [0; 3];
-        let mut check = |frames: &[CapturedFrame], what: &str| {
+        let check = |frames: &[CapturedFrame], what: &str| {
             let batch = measure(name, frames);
             for view in batch.views() {
                 let said = told(&view);

@@ -128,15 +128,15 @@ impl Matcher {
         let Some(mut found) = self.output.web.find(&segment.direction) else {
             return false;
         };
-        if self.is_due(segment.ts_ns) {
-            // What is due leaves first, perhaps this connection.
-            self.advance(segment.ts_ns, out);
+        let is_due = self.is_due(segment.ts_ns);
+        self.advance(segment.ts_ns, out);
+        if is_due {
+            // What is due has left, perhaps this connection.
             match self.output.web.find(&segment.direction) {
                 Some(still) => found = still,
                 None => return false,
             }
         }
-        self.advance(segment.ts_ns, out);
         let (id, side) = found;
         let web = &mut self.output.web;
         let Some(entry) = web.table.get_mut(id) else {

@@ -1,5 +1,7 @@
 //! The streams of an HTTP/2 connection: each is a transaction.
 
+use std::collections::VecDeque;
+
 use linkweir_proto::http2::direction::{Headers, Listener};
 use linkweir_proto::http2::hpack::Field;
 use linkweir_record::{HttpBatch, HttpRow, HttpState, Text, Web};
@@ -47,7 +49,7 @@ struct Stream {
 /// All streams of a connection, in the order of their numbers.
 #[derive(Debug, Default)]
 pub(super) struct Streams {
-    waiting: Vec<Stream>,
+    waiting: VecDeque<Stream>,
     /// The first and the last number of a request that was seen: even ones, which a server promises, and odd ones.
     seen: [Option<(u32, u32)>; 2],
 }
@@ -104,7 +106,7 @@ impl Stream {
 
 impl Streams {
     /// Bytes that they keep, without their texts.
-    pub(super) const fn held(&self) -> usize {
+    pub(super) fn held(&self) -> usize {
         self.waiting.capacity() * size_of::<Stream>()
     }
 
@@ -287,10 +289,9 @@ impl Ear<'_> {
 
     /// A stream is over; its last byte was seen at `end_ns`.
     fn end(&mut self, at: usize, end_ns: Option<u64>) {
-        if at >= self.streams.waiting.len() {
+        let Some(stream) = self.streams.waiting.remove(at) else {
             return;
-        }
-        let stream = self.streams.waiting.remove(at);
+        };
         self.common.waiting = self.common.waiting.saturating_sub(1);
         self.write(&stream, end_ns);
         self.common.texts.release(stream.text);
