@@ -61,6 +61,9 @@ impl KeySource {
                 read: 0,
             };
             source.go_on()?;
+            if reads_files {
+                source.log.pause();
+            }
             Ok::<_, io::Error>(source)
         };
         open().with_context(|| format!("read the key log {} (--keys)", path.display()))

@@ -192,6 +192,15 @@ impl KeyLog {
         self.line = line;
     }
 
+    /// The file ends for now, perhaps behind a line without an end: it counts if it is one.
+    pub fn pause(&mut self) {
+        let mut line = std::mem::take(&mut self.line);
+        if !self.is_long && self.take(&line).is_some() {
+            line.zeroize();
+        }
+        self.line = line;
+    }
+
     fn take(&mut self, line: &[u8]) -> Option<()> {
         let mut words = line.trim_ascii().split(|byte| *byte == b' ');
         let (label, random, secret) = (words.next()?, words.next()?, words.next()?);
@@ -199,6 +208,8 @@ impl KeyLog {
         let mut bytes = [0; MAX_SECRET];
         let has_random = decode(random, &mut client_random) == Some(32);
         let len = decode(secret, &mut bytes);
+        // As long as the hashes in use: a line that is not complete is none.
+        let len = len.filter(|len| matches!(len, 32 | 48));
         let secret = len.and_then(|len| Secret::new(bytes.get(..len)?));
         bytes.zeroize();
         if words.next().is_some() || !has_random || label.is_empty() {
@@ -257,6 +268,11 @@ impl LiveLog {
     /// As [`KeyLog::end`].
     pub fn end(&self) {
         self.change(KeyLog::end);
+    }
+
+    /// As [`KeyLog::pause`].
+    pub fn pause(&self) {
+        self.change(KeyLog::pause);
     }
 
     fn change(&self, change: impl FnOnce(&mut KeyLog)) {
@@ -383,6 +399,27 @@ mod tests {
             log.push(b"\n");
             assert_eq!((log.len(), log.counters().bad), (2, 0));
         }
+    }
+
+    #[test]
+    fn the_last_line_needs_no_end() {
+        let text = line("CLIENT_RANDOM", 1, &"ab".repeat(48));
+        let mut log = KeyLog::new();
+        log.push(text.as_bytes());
+        log.pause();
+        assert_eq!((log.len(), log.counters().bad), (1, 0));
+        log.push(b"\n");
+        log.end();
+        assert_eq!((log.len(), log.counters().bad), (1, 0));
+        // One that is still being written is not one yet.
+        let (begin, rest) = text.split_at(text.len() - 10);
+        let mut log = KeyLog::new();
+        log.push(begin.as_bytes());
+        log.pause();
+        assert!(log.is_empty());
+        log.push(rest.as_bytes());
+        log.pause();
+        assert_eq!((log.len(), log.counters().bad), (1, 0));
     }
 
     #[test]

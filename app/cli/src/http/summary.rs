@@ -29,7 +29,7 @@ impl Counters for HttpCounters {
     const TITLE: &'static str = "HTTP transactions";
 
     fn evicted(&self) -> Option<u64> {
-        Some(self.stats.table_full)
+        Some(self.stats.table_full + self.stats.followed_evicted)
     }
 
     fn of_worker(&self) -> Vec<(&'static str, u64)> {

@@ -440,3 +440,97 @@ fn a_stream_that_is_silent_times_out_and_the_next_connection_of_the_ports_is_its
     );
     assert_eq!((outcome.stats.of_http_1_1, outcome.stats.of_http_2), (1, 2));
 }
+
+/// A connection of which the client's segment `lost` is not captured; the streams that it answers are all answered.
+fn talk_without(lost: usize) -> HttpBatch {
+    let (mut client, mut server) = (Encoder::default(), Encoder::default());
+    let mut talk = Conversation::v4(40_000);
+    talk.handshake()
+        .client_sends(opening())
+        .client_sends(client.get(1, "/one"))
+        .server_sends(server.headers(1, END_STREAM, &[(":status", "200")]))
+        .client_sends(frame(6, 0, 0, &[0; 8]))
+        .client_sends(client.get(3, "/two"))
+        .client_sends(client.get(5, "/three"))
+        .server_sends(server.headers(3, END_STREAM, &[(":status", "200")]))
+        .server_sends(server.headers(5, END_STREAM, &[(":status", "404")]))
+        .wait(Duration::from_secs(1))
+        .client_sends(client.get(7, "/four"))
+        .server_sends(server.headers(7, END_STREAM, &[(":status", "200")]));
+    let mut frames = talk.frames();
+    frames.remove(lost);
+    batch_of(&frames)
+}
+
+#[test]
+fn requests_behind_a_gap_have_their_responses() {
+    // The segment with the PING.
+    let batch = talk_without(6);
+    let states: Vec<_> = batch.views().map(|view| view.row.state).collect();
+    assert_eq!(states, [HttpState::Complete; 4], "{:?}", told(&batch));
+    // The segment with the request of stream 3: its response alone is left.
+    let batch = talk_without(7);
+    let mut states: Vec<_> = batch.views().map(|view| view.row.state.as_str()).collect();
+    states.sort_unstable();
+    assert_eq!(states, ["complete", "complete", "complete", "orphan"]);
+}
+
+#[test]
+fn a_response_may_be_captured_before_its_request() {
+    let frames = long_talk().frames();
+    let whole = batch_of(&frames);
+    let mut part = frames.clone();
+    // The last request of the first round behind the first response.
+    part.swap(7, 8);
+    let batch = batch_of(&part);
+    let are_complete = |batch: &HttpBatch| {
+        let complete =
+            |view: &linkweir_record::HttpTransaction<'_>| view.row.state == HttpState::Complete;
+        batch.views().filter(complete).count()
+    };
+    assert_eq!((are_complete(&batch), batch.len()), (36, 36));
+    assert_eq!(are_complete(&whole), 36);
+}
+
+#[test]
+fn what_only_looks_like_a_beginning_takes_nothing_over() {
+    let body = [opening(), Encoder::default().get(1, "/smuggled")].concat();
+    let head = format!(
+        "POST /up HTTP/1.1\r\nHost: h.test\r\nContent-Length: {}\r\n\r\n",
+        body.len()
+    );
+    let mut talk = Conversation::v4(40_000);
+    talk.handshake()
+        .client_sends(head)
+        .client_sends(&body)
+        .server_sends(answer(200, 5))
+        .client_sends(get("/next"))
+        .server_sends(answer(404, 3));
+    assert_eq!(
+        look(&talk).short(),
+        ["complete /up 200", "complete /next 404"]
+    );
+
+    // A stray segment far away, in the middle of a connection of HTTP/2.
+    let mut frames = long_talk().frames();
+    let stray = Conversation::v4(40_000).numbered(1 << 30, 7);
+    let mut stray = stray.starting_at(frames[20].timestamp_ns);
+    stray.client_sends(opening());
+    frames.insert(20, stray.frames()[0].clone());
+    assert_eq!(truth_of(&batch_of(&frames)).len(), 36);
+    // Behind HTTP/2, HTTP/1.1 between the same ports, whose SYN was not captured.
+    let mut frames = long_talk().frames();
+    let next = Conversation::v4(40_000).numbered(1 << 30, 1 << 29);
+    let mut next = next.starting_at(frames.last().unwrap().timestamp_ns + 1_000_000);
+    next.client_sends(get("/plain"))
+        .server_sends(answer(200, 5));
+    frames.extend(next.frames());
+    let batch = batch_of(&frames);
+    assert_eq!(
+        batch
+            .views()
+            .filter(|view| view.text.uri == b"/plain")
+            .count(),
+        1
+    );
+}

@@ -22,6 +22,8 @@ use crate::segment::{Relevance, Segment};
 const LOST: u32 = 1 << 20;
 /// How far the numbers of one connection may be apart; what is further away is of another with the same ports.
 const FAR: u32 = 1 << 24;
+/// How long a connection must have been silent before another one between the same ports takes its place without a SYN.
+const SILENT_NS: u64 = 10_000_000_000;
 
 impl Matcher {
     /// A segment that begins like one of a connection that is to be followed; whether it is followed from here on.
@@ -34,6 +36,9 @@ impl Matcher {
         let Some(how) = Beginning::of(segment.payload, has_keys).filter(|_| segment.has_ack) else {
             return false;
         };
+        if self.is_no_beginning(how, segment) {
+            return false;
+        }
         let is_to_server = segment.direction.server.1 < segment.direction.client.1
             || self.server_ports.contains(segment.direction.server.1);
         let is_from_client = how != Beginning::Late || is_to_server;
@@ -45,6 +50,17 @@ impl Matcher {
         };
         self.begin_web(how, connection, ends, segment.ts_ns, out);
         self.on_web(segment, out)
+    }
+
+    /// Whether a segment only looks like a beginning: it is the content of a request that waits for its response, a
+    /// client's first words come from where servers are, or its connection is followed already.
+    fn is_no_beginning(&self, how: Beginning, segment: &Segment<'_>) -> bool {
+        let direction = &segment.direction;
+        let hash = ConnectionHash::new(self.seed, direction);
+        let waiting = self.pending.find_leader(direction, hash, segment.ack);
+        waiting.is_some()
+            || (how != Beginning::Late && self.server_ports.contains(direction.client.1))
+            || self.output.web.find(direction).is_some()
     }
 
     /// Begins to follow a connection, whose client and server go on at these numbers.
@@ -145,8 +161,16 @@ impl Matcher {
         let Some(followed) = &entry.state else {
             return false;
         };
-        if is_another(followed, side, segment) {
-            self.end_followed(id, out);
+        // What is too far away is of another connection between the same ports, or no more than a stray segment.
+        let reader = match side {
+            Side::Client => &followed.client,
+            Side::Server => &followed.server,
+        };
+        if (segment.seq - reader.next()).unsigned_abs() > FAR {
+            let is_silent = segment.ts_ns.saturating_sub(entry.changed_ns) > SILENT_NS;
+            if is_silent && Beginning::of(segment.payload, true).is_some() {
+                self.end_followed(id, out);
+            }
             return false;
         }
         entry.changed_ns = entry.changed_ns.max(segment.ts_ns);
@@ -358,19 +382,6 @@ fn names_h2c(head: &[u8]) -> bool {
         let (name, value) = line.split_at(line.len().min(8));
         name.eq_ignore_ascii_case(b"upgrade:") && value.trim_ascii().eq_ignore_ascii_case(b"h2c")
     })
-}
-
-/// Whether a segment is the first of another connection between the same ports.
-fn is_another(followed: &Followed, side: Side, segment: &Segment<'_>) -> bool {
-    let reader = match side {
-        Side::Client => &followed.client,
-        Side::Server => &followed.server,
-    };
-    (segment.seq - reader.next()).unsigned_abs() > FAR
-        && matches!(
-            Beginning::of(segment.payload, true),
-            Some(Beginning::Preface | Beginning::Hello)
-        )
 }
 
 /// Where the bytes of a connection go.

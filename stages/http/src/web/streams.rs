@@ -15,6 +15,8 @@ use crate::key::Connection;
 
 /// Streams of one connection that wait; the oldest leaves.
 pub(super) const MAX_STREAMS: usize = 4096;
+/// Of them, responses that have ended and whose requests may be behind a gap, or come later in the capture.
+const MAX_EARLY: usize = 64;
 
 /// A request or response as far as it was seen.
 #[derive(Debug, Clone, Copy)]
@@ -31,6 +33,8 @@ struct Message {
 struct Stream {
     id: u32,
     changed_ns: u64,
+    /// When its last byte was seen, where its request was not.
+    ended_ns: Option<u64>,
     request: Option<Message>,
     response: Option<Message>,
     status: Option<u16>,
@@ -50,6 +54,8 @@ struct Stream {
 #[derive(Debug, Default)]
 pub(super) struct Streams {
     waiting: VecDeque<Stream>,
+    /// Streams that have ended without their request.
+    early: usize,
     /// The first and the last number of a request that was seen: even ones, which a server promises, and odd ones.
     seen: [Option<(u32, u32)>; 2],
 }
@@ -143,6 +149,7 @@ impl Ear<'_> {
         let stream = Stream {
             id,
             changed_ns: ts_ns,
+            ended_ns: None,
             request: None,
             response: None,
             status: None,
@@ -201,6 +208,9 @@ impl Ear<'_> {
         let parts = [&head.method, target, &head.authority, &head.user_agent].map(Vec::as_slice);
         stream.set_text(parts, texts);
         texts.append_whole(&mut stream.text, scratch);
+        if let Some(ended_ns) = stream.ended_ns {
+            self.end(at, Some(ended_ns));
+        }
     }
 
     /// The request of stream 1, which came in HTTP/1.1 and asked for HTTP/2 (RFC 7540 sec. 3.2).
@@ -283,7 +293,23 @@ impl Ear<'_> {
             call.set_status(status);
         }
         if headers.ends_stream {
-            self.end(at, Some(headers.to_ns));
+            self.server_ends(at, headers.to_ns);
+        }
+    }
+
+    /// The server says nothing more on a stream: it is over, unless its request is still to come.
+    fn server_ends(&mut self, at: usize, ts_ns: u64) {
+        let stream = self.streams.waiting.get_mut(at);
+        let Some(stream) = stream.filter(|stream| stream.request.is_none()) else {
+            return self.end(at, Some(ts_ns));
+        };
+        stream.ended_ns = Some(ts_ns);
+        self.streams.early += 1;
+        if self.streams.early > MAX_EARLY {
+            let mut waiting = self.streams.waiting.iter();
+            if let Some(first) = waiting.position(|stream| stream.ended_ns.is_some()) {
+                self.end(first, None);
+            }
         }
     }
 
@@ -293,6 +319,8 @@ impl Ear<'_> {
             return;
         };
         self.common.waiting = self.common.waiting.saturating_sub(1);
+        let was_early = usize::from(stream.ended_ns.is_some());
+        self.streams.early = self.streams.early.saturating_sub(was_early);
         self.write(&stream, end_ns);
         self.common.texts.release(stream.text);
     }
@@ -408,9 +436,14 @@ impl Listener for Ear<'_> {
         let is_partial = self.common.head.is_partial
             || headers.fields.map_or(true, |decoded| decoded.withheld > 0);
         match (self.side, headers.promised) {
-            (Side::Server, Some(promised)) => self.request(promised, headers, is_partial),
+            (Side::Server, Some(promised)) if promised % 2 == 0 => {
+                self.request(promised, headers, is_partial);
+            }
+            (Side::Server, Some(_)) => {}
             (Side::Server, None) => self.response(headers.stream, headers, is_partial),
-            (Side::Client, _) => self.request(headers.stream, headers, is_partial),
+            (Side::Client, None) => self.request(headers.stream, headers, is_partial),
+            // RFC 9113 sec. 8.4: clients promise nothing, and what a server promises has an even number.
+            (Side::Client, Some(_)) => {}
         }
         self.common.head.clear();
     }
@@ -435,7 +468,7 @@ impl Listener for Ear<'_> {
             call.content(self.side, bytes, len, ts_ns, from_ns);
         }
         if ends_stream && self.side == Side::Server {
-            self.end(at, Some(ts_ns));
+            self.server_ends(at, ts_ns);
         }
     }
 
