@@ -2,7 +2,7 @@
 
 use std::fs::{File, Metadata};
 use std::io::{self, Read as _};
-use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,6 +10,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use linkweir_capture::OnSecrets;
 use linkweir_keys::LiveLog;
+use linkweir_record::human::counted;
 use zeroize::Zeroizing;
 
 use crate::exit::warn;
@@ -48,6 +49,12 @@ impl KeySource {
     pub(crate) fn open(path: &Path, reads_files: bool, log: &Arc<LiveLog>) -> anyhow::Result<Self> {
         // A dump of the memory of this process would hold the secrets.
         linkweir_sys::privileges::forbid_core_dumps().context("forbid core dumps for --keys")?;
+        if reads_files && std::fs::metadata(path).is_ok_and(|is| is.file_type().is_fifo()) {
+            warn(&format!(
+                "--keys: {} is read to its end before the capture",
+                path.display()
+            ));
+        }
         let open = || {
             let is_file = std::fs::metadata(path)?.is_file();
             let file = match is_file || reads_files {
@@ -63,6 +70,15 @@ impl KeySource {
             source.go_on()?;
             if reads_files {
                 source.log.pause();
+                let counters = source.log.counters();
+                if counters.secrets == 0 {
+                    warn(&format!(
+                        "--keys: {} has no secrets ({} of other kinds, {} that are not of a key log)",
+                        path.display(),
+                        counted(counters.others, "line"),
+                        counted(counters.bad, "line"),
+                    ));
+                }
             }
             Ok::<_, io::Error>(source)
         };

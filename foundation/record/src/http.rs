@@ -414,9 +414,9 @@ columns!(FIELDS, read_column, v: HttpTransaction, {
     uri: Text, "", Some(461), "Request target as sent." => text(v.text.uri);
     version: Word, "", Some(462), "HTTP version of the response, or of the request where there is none." => version(v.row.version);
     state: Word, "", None, "complete, unanswered or orphan." => Value::Word(v.row.state.as_str());
-    request_bytes: U64, "bytes", None, "Request head and declared body; empty where the length is not declared." => opt(v.row.request_bytes);
-    response_bytes: U64, "bytes", None, "Final response head and declared body; empty where the length is not declared." => opt(v.row.response_bytes);
-    ttlb_ns: SpanNs, "ns", None, "From the first packet of the request to the packet with the last byte of the response (--ttlb)." => v.row.ttlb_ns.map_or(Value::Null, Value::SpanNs);
+    request_bytes: U64, "bytes", None, "Request head and declared body; empty where the length is not declared. HTTP/2: header blocks as sent, and content." => opt(v.row.request_bytes);
+    response_bytes: U64, "bytes", None, "Final response head and declared body; empty where the length is not declared. HTTP/2: header blocks as sent, and content." => opt(v.row.response_bytes);
+    ttlb_ns: SpanNs, "ns", None, "From the first packet of the request to the packet with the last byte of the response (HTTP/1.x: with --ttlb)." => v.row.ttlb_ns.map_or(Value::Null, Value::SpanNs);
     content_type: Text, "", None, "Content-Type field of the final response." => text(v.text.content_type);
     interim_responses: U16, "", None, "1xx responses before the final one." => Value::U64(u64::from(v.row.interim_responses));
     retransmissions: U16, "", None, "Retransmitted heads of this transaction seen before the record was written." => Value::U64(u64::from(v.row.retransmissions));
@@ -429,7 +429,7 @@ columns!(FIELDS, read_column, v: HttpTransaction, {
     tls_version: Word, "", None, "TLS version; empty without TLS." => v.web.map_or(Value::Null, |web| tls_version(web.row.web.tls_version));
     sni: Text, "", None, "Server name that the client asked for in TLS." => text(v.web.map_or(&[], |web| web.sni()));
     alpn: Text, "", None, "Application protocol that was negotiated in TLS." => text(v.web.map_or(&[], |web| web.alpn()));
-    grpc_status: U32, "", None, "Status of a gRPC call; empty where there was none." => opt(v.of_grpc(|grpc| grpc.status.map(u64::from)));
+    grpc_status: U32, "", None, "Status of a gRPC call, from the trailers, or what a client takes the RST_STREAM of the server for; empty where there was none." => opt(v.of_grpc(|grpc| grpc.status.map(u64::from)));
     grpc_messages_c: U64, "", None, "Messages of a gRPC call from the client." => opt(v.of_grpc(|grpc| Some(grpc.messages[0]?.0)));
     grpc_messages_s: U64, "", None, "Messages of a gRPC call from the server." => opt(v.of_grpc(|grpc| Some(grpc.messages[1]?.0)));
     grpc_bytes_c: U64, "bytes", None, "Length of the messages of a gRPC call from the client." => opt(v.of_grpc(|grpc| Some(grpc.messages[0]?.1)));

@@ -52,7 +52,7 @@ pub(crate) struct HttpArgs {
 
     /// Read the segments that `linkweir halves` extracted instead of packets: a Parquet file or a stream in
     /// Arrow's IPC format, `-` for a stream on standard input. May be repeated; all inputs are one trace,
-    /// in this order. Rows must be sorted by `order_ns`, `file`, `packet`; further columns are ignored.
+    /// in this order, of HTTP/1.x alone. Rows must be sorted by `order_ns`, `file`, `packet`; further columns are ignored.
     /// Packets and bytes in the summary are those of the rows.
     #[cfg(feature = "parquet")]
     #[arg(

@@ -127,7 +127,7 @@ impl Passive for HttpArgs {
             Share::Source { is_distributed } => HttpConfig {
                 is_reassembled: is_distributed,
                 has_whole_connections: !is_distributed && self.halves().is_empty(),
-                may_join: !is_distributed,
+                may_join: !is_distributed && self.halves().is_empty(),
                 ..config
             },
             Share::Reader { count, .. } => HttpConfig {

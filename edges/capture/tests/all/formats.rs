@@ -186,7 +186,7 @@ fn unknown_and_huge_blocks_are_stepped_over() {
     let (head, statistics) = head.split_at(head.len() - 24);
     let packets = one(&frames);
     let packets = &packets[head.len()..];
-    let huge = pcapng_block(order, 10, &vec![7; 3 << 20]);
+    let huge = pcapng_block(order, 0x0bad, &vec![7; 3 << 20]);
     let file = [head, &huge, packets, &huge, statistics].concat();
     for chunk in [100, 4096, 1 << 20] {
         assert_clean(&read("test", &file, with_chunk(chunk)), &frames, "huge");

@@ -220,19 +220,23 @@ fn a_call_of_grpc() {
             ],
         ))
         .client_sends(client.headers(5, END_STREAM, &call))
-        .client_sends(frame(RST_STREAM, 0, 5, &8_u32.to_be_bytes()));
+        .server_sends(frame(RST_STREAM, 0, 5, &7_u32.to_be_bytes()))
+        // Why a client gives up is not on the wire.
+        .client_sends(client.headers(7, END_STREAM, &call))
+        .client_sends(frame(RST_STREAM, 0, 7, &8_u32.to_be_bytes()));
     let batch = batch_of(&talk.frames());
     let calls: Vec<_> = batch
         .views()
         .map(|view| view.web().unwrap().grpc.unwrap())
         .collect();
-    assert_eq!(calls.len(), 3);
+    assert_eq!(calls.len(), 4);
     assert_eq!(calls[0].status, Some(0));
     assert_eq!(calls[0].messages, [Some((1, 3)), Some((3, 9))]);
     assert_eq!(calls[0].timeout_ns, Some(500_000_000));
     assert_eq!(calls[0].answered_ns, Some([4_000_000, 5_000_000]));
     assert_eq!((calls[1].status, calls[1].answered_ns), (Some(5), None));
-    assert_eq!(calls[2].status, Some(1), "cancelled");
+    assert_eq!(calls[2].status, Some(14), "refused");
+    assert_eq!(calls[3].status, None);
     assert_eq!(batch.get(2).unwrap().row.state, HttpState::Unanswered);
 }
 

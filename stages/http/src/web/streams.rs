@@ -477,7 +477,10 @@ impl Listener for Ear<'_> {
             return;
         };
         let stream = self.streams.waiting.get_mut(at);
-        if let Some(call) = stream.and_then(|stream| stream.call.as_mut()) {
+        // Of a client that gives up nobody else knows why.
+        if self.side == Side::Server
+            && let Some(call) = stream.and_then(|stream| stream.call.as_mut())
+        {
             call.reset(error);
         }
         self.end(at, None);
