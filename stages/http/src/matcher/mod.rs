@@ -154,7 +154,7 @@ impl Matcher {
     #[inline]
     pub(crate) fn advance(&mut self, ts_ns: u64, out: &mut HttpBatch) {
         self.now_ns = self.now_ns.max(ts_ns);
-        if self.is_due(ts_ns) {
+        if self.now_ns >= self.deadline_ns {
             self.expire(out);
         }
         self.pending.set_time(ts_ns);

@@ -483,7 +483,7 @@ fn requests_behind_a_gap_have_their_responses() {
 fn a_response_may_be_captured_before_its_request() {
     let frames = long_talk().frames();
     let whole = batch_of(&frames);
-    let mut part = frames.clone();
+    let mut part = frames;
     // The last request of the first round behind the first response.
     part.swap(7, 8);
     let batch = batch_of(&part);
