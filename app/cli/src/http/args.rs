@@ -144,14 +144,14 @@ pub(crate) enum Fanout {
     Reader,
 }
 
-/// How TLS is opened.
+/// How TLS is decrypted.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "TLS")]
 pub(crate) struct KeyArgs {
-    /// Read TLS 1.2 and 1.3 with the secrets of this key log (a file or a FIFO in the format of NSS, as browsers and
-    /// curl write with SSLKEYLOGFILE). It is read as it grows; with `-r` all that is there is read first, a FIFO to
-    /// its end. A connection is read from its first packet on. Secrets in pcapng captures are used without this flag.
-    /// Secrets are in no output.
+    /// Decrypt TLS 1.2 and 1.3 with the secrets in this key log: a file or a FIFO in the NSS key log format, which
+    /// browsers and curl write if SSLKEYLOGFILE is set. It is read as it grows; with `-r` it is read to its end before
+    /// the first packet. A connection must be captured from its ClientHello on. Secrets in pcapng captures are used
+    /// without this flag. No secret is written to any output [default: none].
     #[arg(long, value_name = "FILE|FIFO", value_hint = ValueHint::FilePath)]
     pub(crate) keys: Option<PathBuf>,
 
