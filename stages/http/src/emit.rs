@@ -212,13 +212,7 @@ impl Output {
 
     /// A final response that nothing asked for.
     pub(crate) fn orphan(&mut self, response: &ResponseParts<'_>, out: &mut HttpBatch) {
-        let connection = response.connection;
         let row = HttpRow {
-            client_ip: connection.client.0,
-            client_port: connection.client.1,
-            server_ip: connection.server.0,
-            server_port: connection.server.1,
-            flow_hash: connection.flow_hash(),
             response_ts_ns: Some(response.ts_ns),
             response_bytes: response.bytes,
             status_code: Some(response.status_code),
@@ -226,7 +220,7 @@ impl Output {
             vlan: response.vlan,
             version: (1, response.minor),
             state: HttpState::Orphan,
-            ..HttpRow::default()
+            ..row_of(&response.connection)
         };
         let text = Text {
             reason_phrase: response.reason_phrase,
@@ -237,22 +231,29 @@ impl Output {
     }
 }
 
+/// A row that says who talked to whom.
 #[inline]
-fn request_row(request: &RequestParts<'_>) -> HttpRow {
-    let connection = request.connection;
+pub(crate) fn row_of(connection: &Connection) -> HttpRow {
     HttpRow {
         client_ip: connection.client.0,
         client_port: connection.client.1,
         server_ip: connection.server.0,
         server_port: connection.server.1,
         flow_hash: connection.flow_hash(),
+        ..HttpRow::default()
+    }
+}
+
+#[inline]
+fn request_row(request: &RequestParts<'_>) -> HttpRow {
+    HttpRow {
         request_ts_ns: Some(request.ts_ns),
         request_bytes: request.bytes,
         interim_responses: request.interim_responses,
         retransmissions: request.retransmissions,
         vlan: request.vlan,
         version: (1, request.minor),
-        ..HttpRow::default()
+        ..row_of(&request.connection)
     }
 }
 

@@ -118,7 +118,10 @@ impl HttpStats {
         self.response_time.merge(&other.response_time);
     }
 
-    /// The plain counters by the names of their fields.
+    /// How many of the counters, the first ones, were there from the first version on.
+    pub const FIRST_COUNTERS: usize = 12;
+
+    /// The plain counters by the names of their fields; later ones stand behind those that were there before.
     #[must_use]
     pub const fn counters(&self) -> [(&'static str, u64); COUNTERS] {
         [

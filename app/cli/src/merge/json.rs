@@ -202,20 +202,6 @@ fn not_known(path: &str) -> String {
     format!("`{path}` is not known to this version of linkweir")
 }
 
-/// Counters that sketches of earlier versions do not have: what they count was not read then.
-const ADDED: [&str; 10] = [
-    "followed",
-    "followed_evicted",
-    "followed_gaps",
-    "undecrypted",
-    "unknown_names",
-    "of_http_1_0",
-    "of_http_1_1",
-    "of_http_2",
-    "of_clear",
-    "of_keys",
-];
-
 impl HttpObject {
     fn of(http: &HttpTotals) -> Self {
         let stats = &http.stats;
@@ -245,9 +231,10 @@ impl HttpObject {
 
     fn totals(mut self) -> Result<HttpTotals, String> {
         let mut stats = HttpStats::default();
-        for (name, counter) in stats.counters_mut() {
+        for (at, (name, counter)) in stats.counters_mut().into_iter().enumerate() {
             let value = self.counters.remove(name);
-            if value.is_none() && ADDED.contains(&name) {
+            // A sketch of an earlier version: what this counts was not read then.
+            if value.is_none() && at >= HttpStats::FIRST_COUNTERS {
                 continue;
             }
             let value = value.ok_or_else(|| format!("`http.{name}` is missing"))?;

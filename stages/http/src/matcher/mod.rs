@@ -144,6 +144,12 @@ impl Matcher {
         (self.now_ns / 1_000_000) as u32
     }
 
+    /// Whether a segment between these ports seems to go to a server: where nothing else says it.
+    #[inline]
+    pub(crate) fn is_to_server(&self, from: u16, to: u16) -> bool {
+        to < from || self.server_ports.contains(to)
+    }
+
     /// Whether something leaves when time moves on to `ts_ns`.
     #[inline]
     pub(crate) fn is_due(&self, ts_ns: u64) -> bool {

@@ -49,8 +49,7 @@ impl Matcher {
                     }
                 }
                 // Perhaps the rest of a request head that overtook its beginning.
-                let is_to_server =
-                    tcp.dst_port() < tcp.src_port() || self.server_ports.contains(tcp.dst_port());
+                let is_to_server = self.is_to_server(tcp.src_port(), tcp.dst_port());
                 let may_be_preface = tcp.payload.first() == PREFACE.first();
                 if (is_to_server || may_be_preface) && is_text(tcp.payload) {
                     let segment = Segment::new(network, tcp, ts_ns, vlan);

@@ -9,6 +9,7 @@
 mod grpc;
 mod head;
 mod http2;
+mod layers;
 mod read;
 mod streams;
 
@@ -206,7 +207,7 @@ impl Beginning {
         {
             return Some(Self::Hello);
         }
-        // Frames are at most some thousand bytes long: the first of three bytes is zero.
+        // The length, of three bytes, is at most 16,384 before anybody allows more.
         (payload.first() == Some(&0) && first_chain(payload) == Some(0)).then_some(Self::Late)
     }
 }

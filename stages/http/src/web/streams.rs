@@ -10,7 +10,7 @@ use linkweir_wire::Side;
 
 use super::grpc::{Call, is_grpc};
 use super::head::{First, Head};
-use crate::emit::{Output, RequestParts};
+use crate::emit::{Output, RequestParts, row_of};
 use crate::key::Connection;
 
 /// Streams of one connection that wait; the oldest leaves.
@@ -381,18 +381,12 @@ impl Ear<'_> {
                 HttpState::Orphan
             }
         };
-        let connection = self.connection;
         let is_partial = [request, response]
             .iter()
             .flatten()
             .any(|message| message.is_partial);
         stats.unknown_names += u64::from(is_partial);
         let row = HttpRow {
-            client_ip: connection.client.0,
-            client_port: connection.client.1,
-            server_ip: connection.server.0,
-            server_port: connection.server.1,
-            flow_hash: connection.flow_hash(),
             request_ts_ns: request.map(|request| request.from_ns),
             response_ts_ns: response.map(|response| response.from_ns),
             ttlb_ns: end_ns
@@ -406,7 +400,7 @@ impl Ear<'_> {
             vlan: stream.vlan,
             version: (2, 0),
             state,
-            ..HttpRow::default()
+            ..row_of(&self.connection)
         };
         let text = Text {
             method,
