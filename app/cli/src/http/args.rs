@@ -150,7 +150,7 @@ pub(crate) enum Fanout {
 pub(crate) struct KeyArgs {
     /// Decrypt TLS 1.2 and 1.3 with the secrets in this key log: a file or a FIFO in the NSS key log format, which
     /// browsers and curl write if SSLKEYLOGFILE is set. It is read as it grows; with `-r` it is read to its end before
-    /// the first packet. A connection must be captured from its ClientHello on. Secrets in pcapng captures are used
+    /// the first packet. A connection must be captured from its `ClientHello` on. Secrets in pcapng captures are used
     /// without this flag. No secret is written to any output [default: none].
     #[arg(long, value_name = "FILE|FIFO", value_hint = ValueHint::FilePath)]
     pub(crate) keys: Option<PathBuf>,
