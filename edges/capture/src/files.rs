@@ -15,41 +15,10 @@ use linkweir_wire::LinkType;
 
 use crate::decompress::{Bytes, Compression};
 use crate::filter::Filter;
-use crate::format::{Detection, Format, Need, Output, Unit, Unreadable, cut};
+use crate::format::{Detection, Format, Need, OnSecrets, Output, Unit, Unreadable, cut};
 use crate::inputs::{self, Input, Item, Others};
 use crate::pipe::{Manners, Pipe};
 use crate::window::Window;
-
-/// Takes the TLS key logs that captures of pcapng carry, piece by piece, each before the packets that need it; an empty
-/// piece is the end of one.
-#[derive(Clone)]
-pub struct OnSecrets(Arc<TakesSecrets>);
-
-type TakesSecrets = dyn Fn(&[u8]) + Send + Sync;
-
-impl OnSecrets {
-    /// Calls this.
-    #[must_use]
-    pub fn new(take: impl Fn(&[u8]) + Send + Sync + 'static) -> Self {
-        Self(Arc::new(take))
-    }
-
-    pub(crate) fn take(&self, piece: &[u8]) {
-        (self.0)(piece);
-    }
-}
-
-impl Default for OnSecrets {
-    fn default() -> Self {
-        Self::new(|_| {})
-    }
-}
-
-impl fmt::Debug for OnSecrets {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("OnSecrets(..)")
-    }
-}
 
 /// How captures are read.
 #[derive(Debug, Clone)]

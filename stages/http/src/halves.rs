@@ -6,8 +6,8 @@ use linkweir_proto::http1::{
 use linkweir_wire::SeqNumber;
 
 use crate::body::{BodyEnd, EndRule};
-use crate::emit::{RequestParts, ResponseParts};
 use crate::pending::{Waiting, WaitingRequest, WaitingResponse};
+use crate::records::{RequestParts, ResponseParts};
 
 /// A text part's length as entries keep it; heads are at most 64 KiB.
 #[inline]

@@ -28,6 +28,7 @@ mod matcher;
 mod payload;
 mod pending;
 mod reach;
+mod records;
 mod seen;
 mod segment;
 mod split;

@@ -44,7 +44,7 @@ impl HttpStage {
     /// What was counted so far.
     #[must_use]
     pub const fn stats(&self) -> &HttpStats {
-        &self.matcher.output.stats
+        &self.matcher.output.records.stats
     }
 
     /// Packets that did not decode, by layer and cause.
@@ -186,7 +186,7 @@ impl Stage for HttpStage {
                 None => self.on_unusual(&frame, out),
             }
         }
-        let stats = &self.matcher.output.stats;
+        let stats = &self.matcher.output.records.stats;
         if stats.requests == 0 && stats.responses == 0 {
             self.payload.observe(batch);
         }

@@ -5,13 +5,46 @@ mod pcap;
 mod pcapng;
 mod snoop;
 
+use std::fmt;
+use std::sync::Arc;
+
 use linkweir_engine::FrameRef;
 
-use crate::files::OnSecrets;
 use erf::Erf;
 use pcap::Pcap;
 use pcapng::Pcapng;
 use snoop::Snoop;
+
+/// Takes the TLS key logs that captures of pcapng carry, piece by piece, each before the packets that need it; an empty
+/// piece is the end of one.
+#[derive(Clone)]
+pub struct OnSecrets(Arc<TakesSecrets>);
+
+type TakesSecrets = dyn Fn(&[u8]) + Send + Sync;
+
+impl OnSecrets {
+    /// Calls this.
+    #[must_use]
+    pub fn new(take: impl Fn(&[u8]) + Send + Sync + 'static) -> Self {
+        Self(Arc::new(take))
+    }
+
+    pub(crate) fn take(&self, piece: &[u8]) {
+        (self.0)(piece);
+    }
+}
+
+impl Default for OnSecrets {
+    fn default() -> Self {
+        Self::new(|_| {})
+    }
+}
+
+impl fmt::Debug for OnSecrets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("OnSecrets(..)")
+    }
+}
 
 /// What one call of an index function achieved.
 #[derive(Debug)]

@@ -117,7 +117,7 @@ impl Matcher {
         TableFill {
             entries: self.pending.len() as u64,
             capacity: self.pending.capacity() as u64,
-            evicted: self.output.stats.table_full,
+            evicted: self.output.records.stats.table_full,
         }
     }
 
@@ -247,7 +247,7 @@ impl Matcher {
             let Some((id, _)) = self.pending.oldest() else {
                 break;
             };
-            self.output.stats.table_full += 1;
+            self.output.records.stats.table_full += 1;
             self.drop_pending(id, out);
             gone = true;
         }

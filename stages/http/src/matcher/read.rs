@@ -140,7 +140,7 @@ impl Matcher {
                 None
             }
             Outcome::Invalid => {
-                self.output.stats.malformed_heads += 1;
+                self.output.records.stats.malformed_heads += 1;
                 None
             }
         }
@@ -193,7 +193,7 @@ impl Matcher {
                 None
             }
             Outcome::Invalid => {
-                self.output.stats.malformed_heads += 1;
+                self.output.records.stats.malformed_heads += 1;
                 None
             }
         }

@@ -6,11 +6,11 @@ use linkweir_table::{Chain, Id};
 use linkweir_wire::SeqNumber;
 
 use super::Matcher;
-use crate::emit::RequestParts;
 use crate::halves::{body_length, measured, next_match_seq, response_parts, short, stored_end};
 use crate::key::{Connection, ConnectionHash, Meaning};
 use crate::matcher::memory::{Last, Sent, is_passed_by};
 use crate::pending::{Half, MAX_PIPELINE, Waiting, WaitingRequest};
+use crate::records::RequestParts;
 use crate::segment::{Place, Standing};
 
 /// Where a request belongs.
@@ -85,7 +85,7 @@ impl Matcher {
         };
         let spot = self.spot_of(&connection, hash, place);
         if spot.is_known {
-            self.output.stats.retransmitted_requests += 1;
+            self.output.records.stats.retransmitted_requests += 1;
             if let Some(id) = self.pending.in_queue(spot.there, place.seq) {
                 self.pending.touch(id, self.now_ns);
                 if let Some(waiting) = self.pending.get_mut(id) {
@@ -108,7 +108,7 @@ impl Matcher {
             return self.begin_following(place, &spot, hash, out);
         }
         self.remember_request(hash, place.seq);
-        let stats = &mut self.output.stats;
+        let stats = &mut self.output.records.stats;
         stats.requests += 1;
         stats.count_method(head.method);
         stats.truncated_heads += u64::from(!whole);
@@ -308,7 +308,7 @@ impl Matcher {
             }
             Err(refused) => {
                 // More requests in one pipeline than a server is asked at once.
-                self.output.stats.table_full += 1;
+                self.output.records.stats.table_full += 1;
                 self.give_up(refused, out);
             }
         }

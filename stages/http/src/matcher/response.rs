@@ -6,7 +6,6 @@ use linkweir_table::{Chain, Id};
 use linkweir_wire::SeqNumber;
 
 use super::Matcher;
-use crate::emit::ResponseParts;
 use crate::halves::{
     after, body_end, body_length, measured, next_match_seq, request_parts, response_parts, short,
     stored_end,
@@ -14,6 +13,7 @@ use crate::halves::{
 use crate::key::{Connection, ConnectionHash};
 use crate::matcher::memory::Sent;
 use crate::pending::{Half, MAX_PIPELINE, Waiting, WaitingResponse};
+use crate::records::ResponseParts;
 use crate::segment::{Place, Standing};
 
 impl Matcher {
@@ -67,7 +67,7 @@ impl Matcher {
         if request.is_none() && place.standing.turn().is_none() {
             request = self.early_request(&connection, hash, place);
         }
-        let stats = &mut self.output.stats;
+        let stats = &mut self.output.records.stats;
         stats.responses += 1;
         stats.count_status(head.status_code);
         stats.truncated_heads += u64::from(!whole);
@@ -208,7 +208,7 @@ impl Matcher {
         body: &[u8],
         out: &mut HttpBatch,
     ) -> Option<usize> {
-        self.output.stats.retransmitted_responses += 1;
+        self.output.records.stats.retransmitted_responses += 1;
         if self.keep_duplicates && !head.is_interim() {
             self.output.orphan(
                 &ResponseParts {
@@ -232,7 +232,7 @@ impl Matcher {
         request: Option<Id>,
         out: &mut HttpBatch,
     ) {
-        self.output.stats.interim_responses += 1;
+        self.output.records.stats.interim_responses += 1;
         let next = after(place.seq.0, head_len, 0);
         // A request that comes later than this finds the way.
         self.pass_by(hash, place.seq.0, place.ack, next);
@@ -381,7 +381,7 @@ impl Matcher {
         };
         let hash = ConnectionHash::new(self.seed, &answer.connection);
         if let Err(refused) = self.pending.insert(hash, waiting) {
-            self.output.stats.table_full += 1;
+            self.output.records.stats.table_full += 1;
             self.give_up(refused, out);
         }
     }
@@ -391,12 +391,12 @@ impl Matcher {
         let text = self.texts.read(&waiting.text, &mut self.scratch);
         match &waiting.half {
             Half::Request(request) => {
-                self.output.stats.unanswered += 1;
+                self.output.records.stats.unanswered += 1;
                 self.output
                     .unanswered(&request_parts(&waiting, request, text), out);
             }
             Half::Response(response) => {
-                self.output.stats.orphans += 1;
+                self.output.records.stats.orphans += 1;
                 let parts = response_parts(&waiting, response, text, waiting.bytes.map(|_| 0));
                 self.output.orphan(
                     &ResponseParts {

@@ -60,7 +60,7 @@ impl Matcher {
         out: &mut HttpBatch,
     ) {
         if self.handoffs.len() >= MAX_WAITING {
-            self.output.stats.table_full += 1;
+            self.output.records.stats.table_full += 1;
             return self.pending.hide(leader, hash);
         }
         let mut requests = Vec::new();
@@ -234,7 +234,7 @@ impl Matcher {
         let id = match inserted {
             Ok(id) => id,
             Err(refused) => {
-                self.output.stats.table_full += 1;
+                self.output.records.stats.table_full += 1;
                 self.give_up(refused, out);
                 return None;
             }

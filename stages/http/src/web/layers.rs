@@ -74,7 +74,7 @@ impl To<'_> {
         let ear = Ear {
             streams,
             common: &mut self.reading.common,
-            output: &mut self.matcher.output,
+            records: &mut self.matcher.output.records,
             out: self.out,
             connection: self.connection,
             vlan: self.vlan,

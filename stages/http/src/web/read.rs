@@ -66,11 +66,11 @@ impl Matcher {
         out: &mut HttpBatch,
     ) {
         while let Some(id) = self.output.web.leaving(None) {
-            self.output.stats.followed_evicted += 1;
+            self.output.records.stats.followed_evicted += 1;
             self.end_followed(id, out);
         }
         self.output.web.begin(how, connection, ends, ts_ns);
-        self.output.stats.followed += 1;
+        self.output.records.stats.followed += 1;
         self.watch.note(&connection, true);
         self.watch.note(&connection.reversed(), true);
     }
@@ -107,7 +107,7 @@ impl Matcher {
         let next = segment.seq_at(offset + head.len());
         let ends = [SeqNumber(segment.ack), next];
         self.begin_web(Beginning::Preface, connection, ends, segment.ts_ns, out);
-        let stats = &mut self.output.stats;
+        let stats = &mut self.output.records.stats;
         stats.responses += 1;
         stats.interim_responses += 1;
         stats.count_status(101);
@@ -268,7 +268,7 @@ impl Matcher {
         });
         let web = &mut self.output.web;
         web.held = web.held.saturating_sub(followed.held);
-        let stats = &mut self.output.stats;
+        let stats = &mut self.output.records.stats;
         for reader in [&followed.client, &followed.server] {
             stats.followed_gaps += reader.counters().gaps;
         }

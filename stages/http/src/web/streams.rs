@@ -10,8 +10,8 @@ use linkweir_wire::Side;
 
 use super::grpc::{Call, is_grpc};
 use super::head::{First, Head};
-use crate::emit::{Output, RequestParts, row_of};
 use crate::key::Connection;
+use crate::records::{Records, RequestParts, row_of};
 
 /// Streams of one connection that wait; the oldest leaves.
 pub(super) const MAX_STREAMS: usize = 4096;
@@ -88,7 +88,7 @@ impl Common {
 pub(super) struct Ear<'a> {
     pub(super) streams: &'a mut Streams,
     pub(super) common: &'a mut Common,
-    pub(super) output: &'a mut Output,
+    pub(super) records: &'a mut Records,
     pub(super) out: &'a mut HttpBatch,
     pub(super) connection: Connection,
     pub(super) vlan: Option<u16>,
@@ -139,7 +139,7 @@ impl Ear<'_> {
         while self.common.waiting >= self.common.max_waiting
             || self.streams.waiting.len() >= MAX_STREAMS
         {
-            self.output.stats.table_full += 1;
+            self.records.stats.table_full += 1;
             if self.streams.waiting.is_empty() {
                 return None;
             }
@@ -250,7 +250,7 @@ impl Ear<'_> {
         };
         stream.changed_ns = stream.changed_ns.max(headers.from_ns);
         let Common { texts, head, .. } = &mut *self.common;
-        let stats = &mut self.output.stats;
+        let stats = &mut self.records.stats;
         // What comes behind the content begins with another field and ends the stream. Of a connection that was joined
         // late, or has lost something, that may not be known; what ends a stream is then taken for the response only
         // where it must be: everything since the request was seen.
@@ -351,7 +351,7 @@ impl Ear<'_> {
             part
         });
         let [method, uri, host, user_agent] = parts;
-        let stats = &mut self.output.stats;
+        let stats = &mut self.records.stats;
         if request.is_some() && !stream.is_counted {
             stats.requests += 1;
             match method {
@@ -416,7 +416,7 @@ impl Ear<'_> {
             grpc: stream.call.as_ref().map(|call| call.finish()),
             ..self.web
         };
-        self.output.record_web(row, &text, Some(&web), self.out);
+        self.records.record_web(row, &text, Some(web), self.out);
         self.common.scratch = scratch;
     }
 }
