@@ -30,8 +30,8 @@ impl Output {
     /// Writes a record of HTTP/1.x, unless the filters hold it back.
     #[inline]
     pub(crate) fn record(&mut self, row: HttpRow, text: &Text<'_>, out: &mut HttpBatch) {
-        if self.web.is_empty() {
-            return self.records.record(row, text, out);
+        if self.web.is_empty() && self.records.keeps_addresses() {
+            return self.records.record_clear(row, text, out);
         }
         let label = self.web.label(&row);
         self.records.record_web(row, text, label, out);

@@ -80,19 +80,21 @@ impl Records {
         }
     }
 
-    /// Writes a record of HTTP/1.x in clear, unless the filters hold it back.
+    /// Whether addresses stay as they are.
     #[inline]
-    pub(crate) fn record(&mut self, row: HttpRow, text: &Text<'_>, out: &mut HttpBatch) {
-        if self.anonymizer.is_none() {
-            self.stats.count_record(row.version, Source::Clear);
-            if self.filter.passes(text) {
-                out.push(row, text);
-            } else {
-                self.stats.filtered += 1;
-            }
-            return;
+    pub(crate) const fn keeps_addresses(&self) -> bool {
+        self.anonymizer.is_none()
+    }
+
+    /// Writes a record of HTTP/1.x in clear whose addresses stay, unless the filters hold it back.
+    #[inline]
+    pub(crate) fn record_clear(&mut self, row: HttpRow, text: &Text<'_>, out: &mut HttpBatch) {
+        self.stats.count_record(row.version, Source::Clear);
+        if self.filter.passes(text) {
+            out.push(row, text);
+        } else {
+            self.stats.filtered += 1;
         }
-        self.record_web(row, text, None, out);
     }
 
     /// Writes a record with what only HTTP/2 and TLS have, unless the filters hold it back.
