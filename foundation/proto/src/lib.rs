@@ -10,6 +10,7 @@ pub mod dns;
 pub mod edonkey;
 pub mod http1;
 pub mod http2;
+pub mod http3;
 pub mod msn;
 pub mod msnftp;
 pub mod quic;

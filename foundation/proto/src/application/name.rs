@@ -58,8 +58,12 @@ macro_rules! applications {
 }
 
 applications! {
-    /// HTTP/1 and the preface of HTTP/2 in clear text.
+    /// HTTP/1 in clear text.
     Http "http" con 1 l7 0, p2p 0 udp 0;
+    /// HTTP/2 in clear text.
+    Http2 "http2" con 1 l7 0, p2p 0 udp 0;
+    /// gRPC, over HTTP/2 in clear text.
+    Grpc "grpc" con 1 l7 0, p2p 0 udp 0;
     /// TLS and SSL over TCP.
     Tls "tls" con 8192 l7 33, p2p 0 udp 0;
     /// QUIC of the IETF and of Google.
@@ -173,7 +177,13 @@ impl Application {
     #[must_use]
     pub fn includes(self, other: Self) -> bool {
         let has = |word| self.as_str().split(',').any(|mine| mine == word);
-        self == other || other.as_str().split(',').all(has)
+        // What runs over another is of that too.
+        let is_over = match self {
+            Self::Http2 => other == Self::Http,
+            Self::Grpc => matches!(other, Self::Http | Self::Http2),
+            _ => false,
+        };
+        self == other || is_over || other.as_str().split(',').all(has)
     }
 }
 

@@ -6,15 +6,59 @@
 use super::bytes::{begins, begins_any_case, first_line};
 use super::{Application, Verdict, View, bittorrent, fasttrack, gnutella};
 use crate::http1::{Start, classify};
+use crate::http2::PREFACE;
+use crate::http2::frame::{self, FrameHeader, Kind};
+use crate::http2::hpack::{Decoder, Strings};
 
 /// A request or a response (RFC 9112), or the preface of HTTP/2 (RFC 9113 section 3.4).
 pub(super) fn http(view: &View<'_>) -> Verdict {
     match classify(view.own) {
-        Start::Neither => begins(view.own, b"PRI * HTTP/2.0\r\n", Application::Http),
+        Start::Neither => http2(view.own),
         Start::Unsure => Verdict::More,
         Start::Response => response(view.own),
         Start::Request => request(view.own),
     }
+}
+
+/// A connection that begins with the preface of HTTP/2. What its first request carries says whether it is one of gRPC.
+fn http2(own: &[u8]) -> Verdict {
+    let mut rest = match own.strip_prefix(PREFACE) {
+        Some(rest) => rest,
+        None if own.starts_with(b"PRI * HTTP/2.0\r\n") => {
+            return Verdict::Likely(Application::Http2);
+        }
+        None => return begins(own, PREFACE, Application::Http2),
+    };
+    while let Some((header, behind)) = rest.split_first_chunk::<{ frame::HEADER }>() {
+        let header = FrameHeader::parse(header);
+        let Some((payload, behind)) = behind.split_at_checked(header.length as usize) else {
+            break;
+        };
+        rest = behind;
+        if header.kind != Kind::Headers {
+            continue;
+        }
+        let is_grpc = frame::content(&header, payload).is_some_and(carries_grpc);
+        return Verdict::Is(match is_grpc {
+            true => Application::Grpc,
+            false => Application::Http2,
+        });
+    }
+    Verdict::Likely(Application::Http2)
+}
+
+/// Whether the first header block of a connection says that it is of gRPC.
+fn carries_grpc(block: &[u8]) -> bool {
+    let mut is_grpc = false;
+    let is_type = |name: &[u8]| name == b"content-type";
+    // A block that goes on in other frames says it where it is there.
+    let _cut = Decoder::new().decode(block, &mut Strings::default(), is_type, |field| {
+        is_grpc |= field.name.is_some_and(is_type)
+            && field
+                .value
+                .is_some_and(|value| value.starts_with(b"application/grpc"));
+    });
+    is_grpc
 }
 
 /// A request whose line is whole or whose target has begun.

@@ -143,6 +143,17 @@ impl<'a> Message<'a> {
         name.read(self.bytes, at.offset())
     }
 
+    /// The texts of a record, as far as they are whole.
+    pub fn texts(&self, at: TextAt) -> impl Iterator<Item = &'a [u8]> {
+        let mut rest = self.bytes.get(at.start..at.end).unwrap_or_default();
+        std::iter::from_fn(move || {
+            let (length, behind) = rest.split_first()?;
+            let (text, behind) = behind.split_at_checked(usize::from(*length))?;
+            rest = behind;
+            Some(text)
+        })
+    }
+
     /// Whether the bytes are DNS beyond doubt, for a classifier: counts that a question or an answer
     /// has, a question that is whole with a name of host-name characters, a type and a class that
     /// exist.
@@ -210,10 +221,23 @@ impl RecordType {
     pub const A: Self = Self(1);
     /// The name that an alias stands for (RFC 1035 section 3.3.1).
     pub const CNAME: Self = Self(5);
+    /// Texts (RFC 1035 section 3.3.14).
+    pub const TXT: Self = Self(16);
     /// An IPv6 address (RFC 3596 section 2.1).
     pub const AAAA: Self = Self(28);
     /// How a service is reached (RFC 9460).
     pub const HTTPS: Self = Self(65);
+
+    /// Bytes in front of the name in the data of a record that leads to one: NS, SOA, PTR, MX (RFC 1035 section
+    /// 3.3), SRV (RFC 2782), DNAME (RFC 6672).
+    const fn before_name(self) -> Option<usize> {
+        match self.0 {
+            2 | 6 | 12 | 39 => Some(0),
+            15 => Some(2),
+            33 => Some(6),
+            _ => None,
+        }
+    }
 
     /// Whether IANA has given the number to a type that is in use.
     const fn is_assigned(self) -> bool {
@@ -231,6 +255,13 @@ impl NameAt {
     }
 }
 
+/// Where in a message the texts of a record stand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TextAt {
+    start: usize,
+    end: usize,
+}
+
 /// What a record says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Data {
@@ -240,6 +271,10 @@ pub enum Data {
     Aaaa(Ipv6Addr),
     /// The owner is an alias of this name.
     Cname(NameAt),
+    /// Another record that leads to a name: NS, SOA (the primary server), PTR, MX, SRV, DNAME.
+    Name(RecordType, NameAt),
+    /// Texts (RFC 1035 section 3.3.14); [`Message::texts`] reads them.
+    Txt(TextAt),
     /// Something else, or one of the above with a length that it cannot have.
     Other(RecordType),
 }
@@ -288,7 +323,10 @@ impl<'a> Answers<'a> {
                 .ok()
                 .map(|a| Data::Aaaa(a.into())),
             RecordType::CNAME => Some(Data::Cname(NameAt(start))),
-            _ => None,
+            RecordType::TXT => Some(Data::Txt(TextAt { start, end })),
+            _ => kind
+                .before_name()
+                .map(|before| Data::Name(kind, NameAt(start + before))),
         };
         Some(Answer {
             owner: NameAt(owner),
@@ -366,6 +404,30 @@ mod tests {
         let v6: Ipv6Addr = "2001:db8::9".parse().unwrap();
         assert_eq!(answers[2].data, Data::Aaaa(v6));
         assert_eq!(answers[2].ttl, 60);
+    }
+
+    #[test]
+    fn records_that_lead_to_names_and_texts() {
+        let mut bytes = vec![0, 1, 0x81, 0x80, 0, 1, 0, 3, 0, 0, 0, 0];
+        bytes.extend(b"\x01a\x07example\x00\x00\x0F\x00\x01"); // "example" at 14
+        bytes.extend(b"\xC0\x0C\x00\x0F\x00\x01\x00\x00\x00\x3C\x00\x07\x00\x0A\x02mx\xC0\x0E");
+        bytes.extend(b"\xC0\x0C\x00\x10\x00\x01\x00\x00\x00\x3C\x00\x07\x03one\x02no");
+        bytes.extend(b"\xC0\x0C\x00\x10\x00\x01\x00\x00\x00\x3C\x00\x04\x02ab\x09");
+        let message = Message::parse(&bytes).unwrap();
+        let data: Vec<Data> = message.answers().map(|answer| answer.data).collect();
+        let [
+            Data::Name(RecordType(15), at),
+            Data::Txt(two),
+            Data::Txt(cut),
+        ] = data[..]
+        else {
+            panic!("{data:?}")
+        };
+        let mut name = Name::default();
+        assert!(message.read_name(at, &mut name));
+        assert_eq!(name.as_bytes(), b"mx.example");
+        assert_eq!(message.texts(two).collect::<Vec<_>>(), [&b"one"[..], b"no"]);
+        assert_eq!(message.texts(cut).collect::<Vec<_>>(), [&b"ab"[..]]);
     }
 
     #[test]
@@ -458,8 +520,14 @@ mod tests {
                 std::hint::black_box(message.question(&mut name));
                 for answer in message.answers() {
                     std::hint::black_box(message.read_name(answer.owner, &mut name));
-                    if let Data::Cname(at) = answer.data {
-                        std::hint::black_box(message.read_name(at, &mut name));
+                    match answer.data {
+                        Data::Cname(at) | Data::Name(_, at) => {
+                            std::hint::black_box(message.read_name(at, &mut name));
+                        }
+                        Data::Txt(at) => {
+                            std::hint::black_box(message.texts(at).count());
+                        }
+                        _ => {}
                     }
                     prop_assert!(name.as_bytes().len() <= MAX_NAME);
                 }

@@ -120,7 +120,8 @@ impl<'a> LongHeader<'a> {
         let Some(known) = Version::of(version) else {
             return Some(header);
         };
-        if first & 0x40 == 0 || destination_id.len() > MAX_ID || source_id.len() > MAX_ID {
+        // The bit behind the first may be either where the receiver has said so (RFC 9287 sec. 3).
+        if destination_id.len() > MAX_ID || source_id.len() > MAX_ID {
             return None;
         }
         // RFC 9369 sec. 3.2: the numbers of the types are turned by one.

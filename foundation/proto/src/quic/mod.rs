@@ -7,14 +7,17 @@
 //! only then [`ClientInitials`] derives keys, decrypts and gathers what the client says.
 
 mod client;
+mod frame;
 mod header;
 mod keys;
 mod stream;
 
 pub use client::{ClientInitials, Progress, user_agent};
 pub use client::{GoogleHello, parse_google_hello, public_version};
+pub use frame::{Frame, Frames};
 pub use header::{Kind, LongHeader, Version};
 pub use keys::InitialKeys;
+pub use stream::CryptoStream;
 
 #[cfg(test)]
 mod tests;

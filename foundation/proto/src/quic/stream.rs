@@ -7,17 +7,27 @@ pub(super) const STREAM: usize = 8192;
 /// Pieces that do not touch each other: some clients cut their hello into ten and shuffle them.
 const PIECES: usize = 32;
 
-/// The beginning of a stream.
+/// The beginning of the stream of handshake messages of one side and level.
+///
+/// Shape: 8 KiB, of fixed size.
 #[derive(Debug, Clone)]
-pub(super) struct CryptoStream {
+pub struct CryptoStream {
     bytes: [u8; STREAM],
     /// Start and end of what is there, in order, none touching the next.
     pieces: [(u16, u16); PIECES],
     count: usize,
 }
 
+impl Default for CryptoStream {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl CryptoStream {
-    pub(super) const fn new() -> Self {
+    /// Nothing there yet.
+    #[must_use]
+    pub const fn new() -> Self {
         Self {
             bytes: [0; STREAM],
             pieces: [(0, 0); PIECES],
@@ -25,12 +35,13 @@ impl CryptoStream {
         }
     }
 
-    pub(super) const fn clear(&mut self) {
+    /// Forgets everything.
+    pub const fn clear(&mut self) {
         self.count = 0;
     }
 
     /// Puts a piece where it belongs; what does not fit is left out.
-    pub(super) fn insert(&mut self, offset: u64, piece: &[u8]) {
+    pub fn insert(&mut self, offset: u64, piece: &[u8]) {
         let Ok(from) = usize::try_from(offset) else {
             return;
         };
@@ -71,7 +82,8 @@ impl CryptoStream {
     }
 
     /// What is there without a hole.
-    pub(super) fn prefix(&self) -> &[u8] {
+    #[must_use]
+    pub fn prefix(&self) -> &[u8] {
         let end = match self.pieces.first() {
             Some((0, end)) if self.count > 0 => usize::from(*end),
             _ => 0,
@@ -113,7 +125,7 @@ fn crypto<'a>(reader: &mut Reader<'a>, on_crypto: &mut impl FnMut(u64, &'a [u8])
     Some(())
 }
 
-fn ack(reader: &mut Reader<'_>, has_ecn: bool) -> Option<()> {
+pub(super) fn ack(reader: &mut Reader<'_>, has_ecn: bool) -> Option<()> {
     let _largest = reader.varint()?;
     let _delay = reader.varint()?;
     let ranges = reader.varint()?;

@@ -253,11 +253,13 @@ fn long_headers() {
     let negotiation = [0x80, 0, 0, 0, 0, 0, 1, 7, 0, 0, 0, 1];
     let header = LongHeader::parse(&negotiation).unwrap();
     assert_eq!(header.kind, Kind::VersionNegotiation);
+    // The second bit may be either (RFC 9287 sec. 3).
+    let greased = [0x80, 0, 0, 0, 1, 0, 0, 0, 0];
+    assert_eq!(LongHeader::parse(&greased).unwrap().kind, Kind::Initial);
     let unknown = [0xc0, 0x1a, 0x2a, 0x3a, 0x4b, 0, 0];
     assert_eq!(LongHeader::parse(&unknown).unwrap().kind, Kind::Unknown);
     for none in [
         [0x40, 0, 0, 0, 1, 0, 0, 0, 0],
-        [0x80, 0, 0, 0, 1, 0, 0, 0, 0],
         [0xc0, 0, 0, 0, 1, 9, 0, 0, 0],
     ] {
         assert_eq!(LongHeader::parse(&none), None);

@@ -75,6 +75,19 @@ pub fn certificate_name(message: &[u8]) -> Parsed<&[u8]> {
     }
 }
 
+/// The first certificate of a `Certificate` message of TLS 1.2 or before, DER, where all of it is there.
+#[must_use]
+pub fn first_certificate(message: &[u8]) -> Option<&[u8]> {
+    let mut reader = Reader::new(message);
+    let header = MessageHeader::parse(reader.array()?);
+    if header.kind != CERTIFICATE {
+        return None;
+    }
+    let _list_len = reader.u24()?;
+    let len = reader.u24()?;
+    reader.take(len as usize)
+}
+
 fn subject_name(message: &[u8]) -> Result<&[u8], Fault> {
     let mut reader = Reader::new(message);
     let header = MessageHeader::parse(reader.array().ok_or(Fault::Ends)?);

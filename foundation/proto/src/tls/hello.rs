@@ -13,6 +13,7 @@ mod extension {
     pub(super) const PRE_SHARED_KEY: u16 = 41;
     pub(super) const EARLY_DATA: u16 = 42;
     pub(super) const SUPPORTED_VERSIONS: u16 = 43;
+    pub(super) const KEY_SHARE: u16 = 51;
     pub(super) const QUIC_PARAMETERS: u16 = 57;
     /// NPN, which ALPN replaced: in the server's hello the list of its protocols.
     pub(super) const NEXT_PROTOCOL: u16 = 0x3374;
@@ -76,6 +77,8 @@ pub struct ServerHello<'a> {
     pub random: [u8; 32],
     /// Cipher suite, as on the wire.
     pub suite: u16,
+    /// Group of the key exchange, as on the wire; of TLS 1.2 it stands in another message.
+    pub group: Option<u16>,
     /// Whether MACs are of the ciphertext (RFC 7366).
     pub encrypts_then_mac: bool,
     /// Id of the session.
@@ -241,6 +244,7 @@ fn read_server_hello<'a>(reader: &mut Reader<'a>, hello: &mut ServerHello<'a>) -
         extension::NEXT_PROTOCOL if hello.alpn == Alpn::default() => hello.alpn = Alpn(content),
         extension::ENCRYPT_THEN_MAC => hello.encrypts_then_mac = true,
         extension::PRE_SHARED_KEY => hello.has_pre_shared_key = true,
+        extension::KEY_SHARE => hello.group = Reader::new(content).u16(),
         extension::SUPPORTED_VERSIONS => {
             if let Some(version) = Reader::new(content).u16().and_then(known_version) {
                 hello.version = version;

@@ -8,7 +8,7 @@ mod certificate;
 mod hello;
 pub(crate) mod reader;
 
-pub use certificate::certificate_name;
+pub use certificate::{certificate_name, first_certificate};
 pub use hello::{
     Alpn, ClientHello, ServerHello, parse_client_hello, parse_encrypted_extensions,
     parse_server_hello,

@@ -56,6 +56,31 @@ fn dns_query() -> Vec<u8> {
     m
 }
 
+/// The preface, SETTINGS, and the fields of a request that is not indexed.
+fn http2_request(content_type: &str) -> Vec<u8> {
+    let mut block = vec![0x82, 0x0F, 0x10, u8::try_from(content_type.len()).unwrap()];
+    block.extend(content_type.bytes());
+    let mut bytes = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
+    bytes.extend([0, 0, 0, 4, 0, 0, 0, 0, 0]);
+    bytes.extend([0, 0, u8::try_from(block.len()).unwrap(), 1, 4, 0, 0, 0, 1]);
+    bytes.extend(block);
+    bytes
+}
+
+#[test]
+fn http2_and_what_it_carries() {
+    let http2 = http2_request("text/plain");
+    assert_eq!(tcp(&http2, b""), Verdict::Is(A::Http2));
+    let grpc = http2_request("application/grpc+proto");
+    assert_eq!(tcp(&grpc, b""), Verdict::Is(A::Grpc));
+    for len in 16..grpc.len() {
+        assert_eq!(tcp(&grpc[..len], b""), Verdict::Likely(A::Http2), "{len}");
+    }
+    assert_eq!(tcp(&grpc[..15], b""), Verdict::More);
+    assert!(A::Grpc.includes(A::Http) && A::Http2.includes(A::Http));
+    assert!(!A::Http.includes(A::Http2) && !A::Http2.includes(A::Grpc));
+}
+
 #[test]
 fn openings_of_tcp_are_known_from_the_client() {
     let rdp = b"\x03\x00\x00\x13\x0e\xe0\x00\x00\x00\x00\x00\x01\x00\x08\x00\x03\x00\x00\x00";
@@ -64,7 +89,6 @@ fn openings_of_tcp_are_known_from_the_client() {
         (A::Http, b"GET / HTTP/1.1\r\nHost: example.test\r\n\r\n"),
         (A::Http, b"POST /x HTTP/1.0\r\n\r\n"),
         (A::Http, b"CONNECT example.test:443 HTTP/1.1\r\n\r\n"),
-        (A::Http, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"),
         (A::Tls, &client_hello()),
         (A::BitTorrent, b"\x13BitTorrent protocol\0\0\0\0\0\0\0\0"),
         (

@@ -35,6 +35,10 @@ pub struct Headers {
 
 /// What a direction says.
 pub trait Listener {
+    /// Which fields are of use, by their names; the value of another one may come empty.
+    fn wants(&self) -> fn(&[u8]) -> bool {
+        |_| true
+    }
     /// A field of the block that [`Listener::headers`] completes.
     fn field(&mut self, field: Field<'_>);
     /// A header block.
@@ -160,6 +164,30 @@ impl Direction {
             .as_ref()
             .map_or(0, |block| block.bytes.capacity());
         self.decoder.held() + self.payload.capacity() + block
+    }
+
+    /// How many bytes come next whose content is of no use here, and the stream that they belong to; 0 is none.
+    #[must_use]
+    pub const fn passes(&self) -> Option<(u32, u32)> {
+        match &self.state {
+            State::Content { header, left, .. } => Some((*left, header.stream)),
+            State::Passed(left) => Some((*left, 0)),
+            _ => None,
+        }
+    }
+
+    /// How many bytes come next that are looked at together; `None` where frames have to be found again.
+    #[must_use]
+    pub fn needs(&self) -> Option<usize> {
+        match &self.state {
+            State::Preface(had) => Some(PREFACE.len() - had),
+            State::Header(had) => Some(HEADER - had),
+            State::Whole(header) => {
+                Some((header.length as usize).saturating_sub(self.payload.len()))
+            }
+            State::Padding(_) => Some(1),
+            State::Content { .. } | State::Passed(_) | State::Lost => None,
+        }
     }
 
     /// So many bytes are missing: lost, or not captured.
@@ -461,8 +489,9 @@ impl Direction {
             self.decoder.forget();
             Err(Fault::Long)
         } else {
+            let wants = listener.wants();
             self.decoder
-                .decode(bytes, strings, |field| listener.field(field))
+                .decode(bytes, strings, wants, |field| listener.field(field))
         };
         block.headers.to_ns = ts_ns;
         self.counters.bad_blocks += u64::from(block.headers.fields.is_err());

@@ -217,7 +217,8 @@ struct Codes {
     bytes: [u8; 256],
 }
 
-static CODES: Codes = codes();
+static CODES: Codes = CODED;
+const CODED: Codes = codes();
 
 #[expect(
     clippy::indexing_slicing,
@@ -266,18 +267,46 @@ const fn codes() -> Codes {
     all
 }
 
-/// Appends what `coded` stands for.
+/// By the next twelve bits: the bytes of up to two codes of at most eight bits, the length of these codes together, and
+/// how many they are; none where the first is longer.
+static PAIRS: [[u8; 4]; 1 << PAIR_BITS] = pairs();
+const PAIR_BITS: u32 = 12;
+
+#[expect(
+    clippy::indexing_slicing,
+    reason = "the compiler runs it: what does not fit is not compiled"
+)]
+const fn pairs() -> [[u8; 4]; 1 << PAIR_BITS] {
+    let mut all = [[0; 4]; 1 << PAIR_BITS];
+    let mut bits = 0;
+    while bits < all.len() {
+        let (one, length) = CODED.short[bits >> 4];
+        if length > 0 {
+            // What is behind the first, as if zeros followed.
+            let (two, behind) = CODED.short[(bits << length >> 4) & 0xFF];
+            let has_two = behind > 0 && (length + behind) as u32 <= PAIR_BITS;
+            all[bits] = match has_two {
+                true => [one, two, length + behind, 2],
+                false => [one, 0, length, 1],
+            };
+        }
+        bits += 1;
+    }
+    all
+}
+
+/// Decodes `coded` into `into`, instead of what is there.
 ///
-/// Cost: one look-up for each byte whose code has up to eight bits, as nearly all in use have.
+/// Cost: one look-up for two bytes whose codes have twelve bits together, as most in use have.
 ///
 /// `None` where it is not of the code: the end of the string is in it, or it ends in something that is not the
 /// beginning of that (RFC 7541 sec. 5.2).
 pub(super) fn decode(coded: &[u8], into: &mut Vec<u8>) -> Option<()> {
     // The next bits, highest first; `held` of them are from the string.
     let (mut bits, mut held) = (0_u64, 0_u32);
-    let mut rest = coded;
-    // The shortest code has five bits.
-    into.reserve(coded.len() * 8 / 5 + 1);
+    let (mut rest, mut at) = (coded, 0);
+    // The shortest code has five bits; two bytes are written at a time.
+    into.resize(coded.len() * 8 / 5 + 2, 0);
     loop {
         if held <= 32
             && let Some((four, behind)) = rest.split_first_chunk()
@@ -286,19 +315,29 @@ pub(super) fn decode(coded: &[u8], into: &mut Vec<u8>) -> Option<()> {
             held += 32;
             rest = behind;
         }
-        // Four codes of up to eight bits are there for sure.
-        if held >= 32 && take_four(&mut bits, &mut held, into) {
-            continue;
-        }
         while held <= 56
+            && rest.len() < 4
             && let Some((byte, behind)) = rest.split_first()
         {
             bits |= u64::from(*byte) << (56 - held);
             held += 8;
             rest = behind;
         }
+        let before = held;
+        while held >= PAIR_BITS
+            && let Some([one, two, length, count @ 1..=2]) =
+                PAIRS.get((bits >> (64 - PAIR_BITS)) as usize)
+        {
+            *into.get_mut(at..)?.first_chunk_mut()? = [*one, *two];
+            at += usize::from(*count);
+            bits <<= length;
+            held -= u32::from(*length);
+        }
+        if held < before && !rest.is_empty() {
+            continue;
+        }
         if held == 0 {
-            return Some(());
+            break;
         }
         let found = match CODES.short.get((bits >> 56) as usize) {
             Some((byte, length @ 1..)) => Some((*byte, u32::from(*length))),
@@ -306,29 +345,18 @@ pub(super) fn decode(coded: &[u8], into: &mut Vec<u8>) -> Option<()> {
         };
         match found {
             Some((byte, length)) if length <= held => {
-                into.push(byte);
+                *into.get_mut(at)? = byte;
+                at += 1;
                 bits <<= length;
                 held -= length;
             }
             // Up to seven ones fill the last byte.
-            _ if held < 8 && bits.leading_ones() >= held => return Some(()),
+            _ if held < 8 && bits.leading_ones() >= held => break,
             _ => return None,
         }
     }
-}
-
-/// Takes up to four codes; `false` where one of them is longer than eight bits.
-#[inline]
-fn take_four(bits: &mut u64, held: &mut u32, into: &mut Vec<u8>) -> bool {
-    for _ in 0..4 {
-        let Some((byte, length @ 1..)) = CODES.short.get((*bits >> 56) as usize) else {
-            return false;
-        };
-        into.push(*byte);
-        *bits <<= length;
-        *held -= u32::from(*length);
-    }
-    true
+    into.truncate(at);
+    Some(())
 }
 
 /// A code of more than eight bits: its byte and length.

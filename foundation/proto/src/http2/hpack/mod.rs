@@ -6,10 +6,12 @@
 
 mod fixed;
 mod huffman;
-mod table;
+mod known;
+pub(crate) mod table;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use known::Known;
 pub use table::Field;
 use table::Table;
 
@@ -58,8 +60,9 @@ pub struct Decoder {
 /// Room for the strings of a field that are not in a block as they are; connections share one.
 #[derive(Debug, Clone, Default)]
 pub struct Strings {
-    name: Vec<u8>,
-    value: Vec<u8>,
+    pub(crate) name: Vec<u8>,
+    pub(crate) value: Vec<u8>,
+    pub(crate) known: Known,
 }
 
 impl Default for Decoder {
@@ -96,7 +99,8 @@ impl Decoder {
         *self = Self::joined_late();
     }
 
-    /// Decodes a block: gives its fields in order.
+    /// Decodes a block: gives its fields in order. The value of one whose name nobody `wants` may come empty: strings
+    /// that the table does not take are then passed over.
     ///
     /// # Errors
     /// Where it is not a block; what was given so far stands, and the table is forgotten.
@@ -104,9 +108,10 @@ impl Decoder {
         &mut self,
         block: &[u8],
         strings: &mut Strings,
+        wants: impl Fn(&[u8]) -> bool,
         on_field: impl FnMut(Field<'_>),
     ) -> Result<Decoded, Fault> {
-        let decoded = self.fields(block, strings, on_field);
+        let decoded = self.fields(block, strings, wants, on_field);
         if decoded.is_err() {
             self.forget();
         }
@@ -117,6 +122,7 @@ impl Decoder {
         &mut self,
         block: &[u8],
         strings: &mut Strings,
+        wants: impl Fn(&[u8]) -> bool,
         mut on_field: impl FnMut(Field<'_>),
     ) -> Result<Decoded, Fault> {
         let mut rest = Rest(block);
@@ -135,20 +141,28 @@ impl Decoder {
                 _ => (4, false),
             };
             let index = rest.number(prefix)?;
-            let Strings { name, value } = &mut *strings;
+            let Strings { name, value, known } = &mut *strings;
             let field = match (prefix, index) {
                 (7, 0) => return Err(Fault::Index),
                 (7, _) => self.entry(index),
                 _ => {
                     let name = match index {
-                        0 => Some(rest.string(name)?),
-                        _ => self.entry(index).name.map(|known| {
+                        0 => Some(rest.string(7, name, known)?),
+                        _ => self.entry(index).name.map(|entry| {
                             name.clear();
-                            name.extend_from_slice(known);
+                            name.extend_from_slice(entry);
                             name.as_slice()
                         }),
                     };
-                    let value = Some(rest.string(value)?);
+                    let is_of_use = is_inserted || name.is_none_or(&wants);
+                    let value = match is_of_use {
+                        true => rest.string(7, value, known)?,
+                        false => {
+                            rest.coded(7)?;
+                            &[]
+                        }
+                    };
+                    let value = Some(value);
                     let field = Field { name, value };
                     if is_inserted {
                         self.table.insert(field);
@@ -183,11 +197,11 @@ impl Decoder {
 }
 
 /// What is left of a block.
-struct Rest<'a>(&'a [u8]);
+pub(crate) struct Rest<'a>(pub(crate) &'a [u8]);
 
 impl<'a> Rest<'a> {
     /// A number whose first bits are the last `prefix` ones of the next byte (RFC 7541 sec. 5.1).
-    fn number(&mut self, prefix: u32) -> Result<usize, Fault> {
+    pub(crate) fn number(&mut self, prefix: u32) -> Result<usize, Fault> {
         let (first, mut rest) = self.0.split_first().ok_or(Fault::Cut)?;
         let all = (1 << prefix) - 1;
         let mut number = u32::from(*first) & all;
@@ -211,20 +225,31 @@ impl<'a> Rest<'a> {
         Ok(number as usize)
     }
 
-    /// A string; where it is coded, decoded into `into` (RFC 7541 sec. 5.2).
-    fn string<'b>(&mut self, into: &'b mut Vec<u8>) -> Result<&'b [u8], Fault>
+    /// A string; where it is coded, decoded into `into` (RFC 7541 sec. 5.2). Its length has a prefix of `prefix` bits,
+    /// and the bit before them says whether it is coded.
+    pub(crate) fn string<'b>(
+        &mut self,
+        prefix: u32,
+        into: &'b mut Vec<u8>,
+        known: &mut Known,
+    ) -> Result<&'b [u8], Fault>
     where
         'a: 'b,
     {
-        let is_coded = self.0.first().ok_or(Fault::Cut)? & 0x80 != 0;
-        let len = self.number(7)?;
-        let (bytes, rest) = self.0.split_at_checked(len).ok_or(Fault::Cut)?;
-        self.0 = rest;
+        let (is_coded, bytes) = self.coded(prefix)?;
         if !is_coded {
             return Ok(bytes);
         }
-        into.clear();
-        huffman::decode(bytes, into).ok_or(Fault::Huffman)?;
+        known.decode(bytes, into).ok_or(Fault::Huffman)?;
         Ok(into)
+    }
+
+    /// A string as it stands, and whether it is coded.
+    fn coded(&mut self, prefix: u32) -> Result<(bool, &'a [u8]), Fault> {
+        let is_coded = self.0.first().ok_or(Fault::Cut)? & 1 << prefix != 0;
+        let len = self.number(prefix)?;
+        let (bytes, rest) = self.0.split_at_checked(len).ok_or(Fault::Cut)?;
+        self.0 = rest;
+        Ok((is_coded, bytes))
     }
 }

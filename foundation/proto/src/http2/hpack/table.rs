@@ -37,18 +37,18 @@ impl Place {
 /// Shape: the bytes of all entries one behind the other, and 24 bytes an entry. Cost: an entry is copied once,
 /// and at most once more when the bytes of those that left are cut off.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Table {
+pub(crate) struct Table {
     entries: VecDeque<Place>,
-    pub(super) bytes: Vec<u8>,
+    pub(crate) bytes: Vec<u8>,
     /// The offset of the first of `bytes`.
     base: usize,
-    pub(super) size: usize,
+    pub(crate) size: usize,
     limit: usize,
 }
 
 impl Table {
     /// An empty one that takes so many bytes by the count of RFC 7541 sec. 4.1.
-    pub(super) fn of(limit: usize) -> Self {
+    pub(crate) fn of(limit: usize) -> Self {
         Self {
             limit,
             ..Self::default()
@@ -56,12 +56,12 @@ impl Table {
     }
 
     /// Bytes of memory that it has.
-    pub(super) fn held(&self) -> usize {
+    pub(crate) fn held(&self) -> usize {
         self.bytes.capacity() + self.entries.capacity() * size_of::<Place>()
     }
 
     /// The entry of a number, 0 being the newest.
-    pub(super) fn get(&self, number: usize) -> Option<Field<'_>> {
+    pub(crate) fn get(&self, number: usize) -> Option<Field<'_>> {
         let last = self.entries.len().checked_sub(1)?;
         let place = self.entries.get(last.checked_sub(number)?)?;
         let at = place.at - self.base;
@@ -75,7 +75,7 @@ impl Table {
 
     /// Inserts an entry, which may push out the oldest ones; one that is larger than the table empties it
     /// (RFC 7541 sec. 4.4).
-    pub(super) fn insert(&mut self, field: Field<'_>) {
+    pub(crate) fn insert(&mut self, field: Field<'_>) {
         let at = self.base + self.bytes.len();
         let len = |part: Option<&[u8]>| u32::try_from(part?.len()).ok();
         let place = Place {
@@ -95,7 +95,7 @@ impl Table {
     }
 
     /// Takes a new bound, bytes by the count of RFC 7541 sec. 4.1.
-    pub(super) fn resize(&mut self, limit: usize) {
+    pub(crate) fn resize(&mut self, limit: usize) {
         self.limit = limit;
         self.shrink(limit);
     }

@@ -12,7 +12,12 @@ fn text(field: Field<'_>) -> String {
 fn decode(decoder: &mut Decoder, block: &[u8]) -> (Vec<String>, Result<Decoded, Fault>) {
     let mut fields = Vec::new();
     let mut strings = Strings::default();
-    let decoded = decoder.decode(block, &mut strings, |field| fields.push(text(field)));
+    let decoded = decoder.decode(
+        block,
+        &mut strings,
+        |_| true,
+        |field| fields.push(text(field)),
+    );
     (fields, decoded)
 }
 
@@ -164,7 +169,7 @@ fn a_block_that_names_a_large_entry_again_and_again_is_bounded() {
     block.resize(block.len() + 60_000, 0xBE);
     let mut given = 0;
     let count = |field: Field<'_>| given += field.value.map_or(0, <[u8]>::len);
-    let decoded = decoder.decode(&block, &mut Strings::default(), count);
+    let decoded = decoder.decode(&block, &mut Strings::default(), |_| true, count);
     let decoded = decoded.unwrap();
     assert_eq!((decoded.fields, decoded.unknown), (60_001, 0));
     assert!(given <= MAX_FIELDS && decoded.withheld > 59_900);
@@ -197,4 +202,25 @@ fn a_table_stays_within_its_bound() {
         value: None,
     });
     assert_eq!((table.get(0), table.size), (None, 0));
+}
+
+#[test]
+fn a_value_that_nobody_wants_is_passed_over_unless_the_table_takes_it() {
+    // `server: a` (static name 54) in Huffman code, without indexing; `:status: 307` inserted.
+    let block = [0x0F, 39, 0x81, 0x1F, 0x48, 0x83, 0x64, 0x0E, 0xFF];
+    let mut decoder = Decoder::new();
+    let mut fields = Vec::new();
+    let mut strings = Strings::default();
+    let decoded = decoder.decode(
+        &block,
+        &mut strings,
+        |_| false,
+        |field| fields.push(text(field)),
+    );
+    assert_eq!(
+        decoded.map(|decoded| (decoded.fields, decoded.unknown)),
+        Ok((2, 0))
+    );
+    fields.extend(decode(&mut decoder, &[0xBE]).0);
+    assert_eq!(fields, ["server: ", ":status: 307", ":status: 307"]);
 }
