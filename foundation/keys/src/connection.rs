@@ -1,24 +1,26 @@
 //! A connection, both directions from bytes in order: which keys hold for which record, and what is in it.
 
+mod open;
+
 use linkweir_proto::tls::{
     Alpn, ContentType, Parsed, RecordHeader, message_type, parse_client_hello,
     parse_encrypted_extensions, parse_server_hello,
 };
 use linkweir_wire::Side;
 
-use crate::half::{Framing, Half, Missing, State, Times, Trials, find_header};
+use open::Unread;
+
+use crate::half::{Framing, Half, Missing, State, Times, find_header};
 use crate::log::{Label, Secret};
-use crate::record::{Agreed, Pair, Place, RecordKeys, next_generation};
+use crate::record::{Agreed, Pair, RecordKeys, TAG, next_generation};
 use crate::suite::Suite;
-use crate::{About, ConnectionCounters, Listener, Shared};
+use crate::{About, ConnectionCounters, Due, Listener, Shared};
 
 /// Versions, as on the wire.
 const TLS_1_2: u16 = 0x0303;
 const TLS_1_3: u16 = 0x0304;
 /// Suites of TLS 1.3 in which early data may be encrypted, which its sender alone knows at first.
 const OF_THIRTEEN: [u16; 3] = [0x1301, 0x1302, 0x1303];
-/// Records that a server that refuses early data passes over.
-const MAX_REFUSED: u32 = 1024;
 
 /// A connection of TLS 1.2 or 1.3.
 ///
@@ -103,7 +105,7 @@ impl Connection {
     ) {
         let half = self.half(side);
         let held = half.held();
-        let was_whole = matches!(half.framing, Framing::Body(_));
+        let was_whole = matches!(half.framing, Framing::Body(_) | Framing::Long(..));
         half.lose(bytes);
         *shared.held = shared.held.saturating_sub(held - half.held());
         self.counters.spoiled += u64::from(was_whole);
@@ -162,8 +164,71 @@ impl Connection {
                     at
                 }
             },
-            Framing::Body(header) => self.body(side, header, rest, ts_ns, shared, listener),
+            Framing::Body(header) => {
+                let is_first = half.sealed.is_empty() && half.peeks(header).is_some();
+                if is_first && listener.due(side) != Due::All {
+                    half.framing = Framing::Long(header, 0);
+                    return 0;
+                }
+                self.body(side, header, rest, ts_ns, shared, listener)
+            }
+            Framing::Long(header, at) => {
+                let taken = self.long(side, (header, at), rest, ts_ns, shared, listener);
+                let half = self.half(side);
+                let at = at + taken;
+                half.framing = Framing::Long(header, at);
+                if at >= usize::from(header.len) {
+                    half.framing = Framing::Header(0);
+                    half.number += 1;
+                    self.counters.opened += 1;
+                }
+                taken
+            }
         }
+    }
+
+    /// Takes some bytes of a long record of TLS 1.3: data, its type (RFC 8446 sec. 5.2) and the tag.
+    fn long(
+        &mut self,
+        side: Side,
+        (header, at): (RecordHeader, usize),
+        rest: &[u8],
+        ts_ns: u64,
+        shared: &mut Shared<'_>,
+        listener: &mut impl Listener,
+    ) -> usize {
+        let end = usize::from(header.len).saturating_sub(1 + TAG);
+        let is_data = at < end;
+        let most = match is_data {
+            true => rest.len().min(end - at),
+            false => rest.len().min(usize::from(header.len).saturating_sub(at)),
+        };
+        let wanted = match listener.due(side) {
+            _ if at == end => 1,
+            Due::Bytes(wanted) if is_data => wanted.min(most),
+            Due::Length(passed) if is_data => {
+                let passed = passed.min(most);
+                let len = u32::try_from(passed).unwrap_or(u32::MAX);
+                listener.passed(&self.about, side, len, ts_ns);
+                return passed;
+            }
+            // The listener has lost its place, or it is the tag.
+            _ => return most,
+        };
+        let (bytes, _) = rest.split_at(wanted.min(rest.len()));
+        shared.scratch.clear();
+        shared.scratch.extend_from_slice(bytes);
+        let half = self.half(side);
+        if let Some(keys) = half.peeks(header) {
+            keys.peek(half.number, at, shared.scratch);
+        }
+        if is_data {
+            listener.data(&self.about, side, shared.scratch, ts_ns);
+        } else if shared.scratch.as_slice() != [ContentType::ApplicationData as u8] {
+            half.is_padded = true;
+            listener.lost(side);
+        }
+        wanted
     }
 
     fn body(
@@ -180,11 +245,14 @@ impl Connection {
         half.seen(RecordHeader::LEN + have, ts_ns);
         let due = usize::from(header.len).saturating_sub(have);
         let Some((taken, _)) = rest.split_at_checked(due) else {
-            if *shared.held + have + rest.len() > shared.max_held {
-                half.spoil(header);
-                self.counters.spoiled += 1;
-                listener.lost(side);
-                return 0;
+            if have == 0 {
+                if *shared.held + due > shared.max_held {
+                    half.spoil(header, 0);
+                    self.counters.spoiled += 1;
+                    listener.lost(side);
+                    return 0;
+                }
+                half.sealed.reserve_exact(due);
             }
             half.sealed.extend_from_slice(rest);
             return rest.len();
@@ -262,130 +330,6 @@ impl Connection {
                 self.change_cipher(side, shared);
             }
             ContentType::ChangeCipherSpec | ContentType::Alert | ContentType::Heartbeat => {}
-        }
-    }
-
-    /// Decrypts a record in place.
-    fn open(
-        &mut self,
-        side: Side,
-        header: RecordHeader,
-        sealed: &mut [u8],
-        shared: &Shared<'_>,
-    ) -> Result<Place, Unread> {
-        let half = self.half(side);
-        if half.missing.is_some() {
-            return self.search(side, header, sealed, shared);
-        }
-        match &half.state {
-            State::Clear | State::GivenUp => return Err(Unread::WithoutSecret),
-            State::Unknown => {
-                half.number += 1;
-                return Err(Unread::WithoutSecret);
-            }
-            State::Early(keys) => {
-                let copy = sealed.to_vec();
-                if let Some(place) = keys.place(half.number, header, sealed) {
-                    half.number += 1;
-                    return Ok(place);
-                }
-                // The server refused it: the handshake goes on without an end of early data.
-                sealed.copy_from_slice(&copy);
-                self.enter_handshake(side, shared);
-            }
-            State::Handshake(_) | State::Data(..) => {}
-        }
-        let half = self.half(side);
-        if let State::Handshake(keys) | State::Data(keys, _) = &half.state
-            && let Some(place) = keys.place(half.number, header, sealed)
-        {
-            half.number += 1;
-            return Ok(place);
-        }
-        let is_of_handshake = matches!(half.state, State::Handshake(_));
-        if is_of_handshake && self.offers_early && self.refused_early < MAX_REFUSED {
-            // RFC 8446 sec. 4.2.10: who refuses early data passes over what it cannot open.
-            self.refused_early += 1;
-            return Err(Unread::Refused);
-        }
-        // The number may be another: of a record that was lost in the handshake nobody knows whether it was encrypted.
-        let half = self.half(side);
-        half.number = half.number.saturating_sub(1);
-        half.missing = Some(Missing { most: 3, likely: 2 });
-        Err(Unread::Refused)
-    }
-
-    /// Behind a loss: the number with which the record opens, and whether keys have changed meanwhile.
-    fn search(
-        &mut self,
-        side: Side,
-        header: RecordHeader,
-        sealed: &mut [u8],
-        shared: &Shared<'_>,
-    ) -> Result<Place, Unread> {
-        let copy = sealed.to_vec();
-        let after = self.after(side, shared);
-        let half = self.half(side);
-        let missing = half.missing.unwrap_or_default();
-        let (State::Early(keys) | State::Handshake(keys) | State::Data(keys, _)) = &half.state
-        else {
-            half.missing = None;
-            half.number += 1;
-            return Err(Unread::WithoutSecret);
-        };
-        let mut trials = half.trials;
-        let numbers = missing.numbers(half.number);
-        let found = first_that_opens(keys, numbers, &mut trials, header, &copy, sealed)
-            .map(|found| (found, None))
-            .or_else(|| {
-                let state = after?;
-                let (State::Handshake(keys) | State::Data(keys, _)) = &state else {
-                    return None;
-                };
-                let since = Missing {
-                    likely: 0,
-                    ..missing
-                };
-                let numbers = since.numbers(0);
-                let found = first_that_opens(keys, numbers, &mut trials, header, &copy, sealed)?;
-                Some((found, Some(state)))
-            });
-        half.trials = trials;
-        let Some(((number, place), state)) = found else {
-            // It may not have been a record: the next place is looked for, as long as that is worth it.
-            if half.trials.is_over() {
-                half.switch_to(State::GivenUp);
-                self.counters.given_up += 1;
-            } else {
-                half.lose_again(header);
-            }
-            return Err(Unread::Refused);
-        };
-        if let Some(state) = state {
-            half.state = state;
-        }
-        half.missing = None;
-        half.number = number + 1;
-        self.counters.found_again += 1;
-        Ok(place)
-    }
-
-    /// What may come after the keys that a direction is at, of TLS 1.3.
-    fn after(&mut self, side: Side, shared: &Shared<'_>) -> Option<State> {
-        match &self.half(side).state {
-            State::Early(_) => {
-                let (keys, _) = self.thirteen(HANDSHAKE, side, shared)?;
-                Some(State::Handshake(keys))
-            }
-            State::Handshake(_) => {
-                let (keys, secret) = self.thirteen(TRAFFIC, side, shared)?;
-                Some(State::Data(keys, Some(secret)))
-            }
-            State::Data(_, Some(secret)) => {
-                let secret = secret.clone();
-                self.updated(&secret)
-            }
-            State::Data(_, None) | State::Clear | State::Unknown | State::GivenUp => None,
         }
     }
 
@@ -570,25 +514,3 @@ impl Connection {
 /// The secrets of client and server.
 const HANDSHAKE: [Label; 2] = [Label::ClientHandshake, Label::ServerHandshake];
 const TRAFFIC: [Label; 2] = [Label::ClientTraffic, Label::ServerTraffic];
-
-/// The first of `numbers` with which the record opens, of which `copy` is what it was; `sealed` is decrypted then.
-fn first_that_opens(
-    keys: &RecordKeys,
-    numbers: impl Iterator<Item = u64>,
-    trials: &mut Trials,
-    header: RecordHeader,
-    copy: &[u8],
-    sealed: &mut [u8],
-) -> Option<(u64, Place)> {
-    numbers.take_while(|_| trials.take()).find_map(|number| {
-        sealed.copy_from_slice(copy);
-        Some((number, keys.place(number, header, sealed)?))
-    })
-}
-
-/// Why a record was not opened.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Unread {
-    WithoutSecret,
-    Refused,
-}

@@ -8,6 +8,8 @@ use crate::record::{RecordKeys, TAG};
 
 /// A record has at least a header, the type and the tag.
 const SHORTEST: u64 = (RecordHeader::LEN + 1 + TAG) as u64;
+/// What a long record has at least. Shorter ones are read whole: they cost little, and most header blocks are in them.
+const LONG: u16 = 4096;
 /// Times that are kept of one record; segments behind share the last.
 const MAX_TIMES: usize = 64;
 /// Attempts to find the number of a record again, of one direction in its life.
@@ -63,6 +65,8 @@ pub(crate) enum Framing {
     Header(usize),
     /// The rest of a record.
     Body(RecordHeader),
+    /// The rest of a record that is read as it comes, from this byte on.
+    Long(RecordHeader, usize),
     /// So many bytes of a record that is not read.
     Passed(u32),
     /// Where records begin is not known.
@@ -147,6 +151,8 @@ pub(crate) struct Half {
     records: u64,
     bytes: u64,
     pub(crate) trials: Trials,
+    /// Whether records have been padded: nobody knows where the data of one ends before its end is there.
+    pub(crate) is_padded: bool,
     /// How far the log was when it had no secret for this direction.
     pub(crate) looked_at: u64,
 }
@@ -165,6 +171,7 @@ impl Half {
             records: 0,
             bytes: 0,
             trials: Trials(MAX_TRIALS),
+            is_padded: false,
             looked_at: 0,
         }
     }
@@ -207,8 +214,11 @@ impl Half {
         match self.framing {
             Framing::Header(had) => self.lose_place(bytes + had as u64),
             Framing::Body(header) => {
-                let left = u64::from(header.len) - self.sealed.len() as u64;
-                self.spoil(header);
+                let left = self.spoil(header, self.sealed.len());
+                self.lose_of_record(bytes, left);
+            }
+            Framing::Long(header, at) => {
+                let left = self.spoil(header, at);
                 self.lose_of_record(bytes, left);
             }
             Framing::Passed(left) => self.lose_of_record(bytes, u64::from(left)),
@@ -216,13 +226,30 @@ impl Half {
         }
     }
 
-    /// The record will not be read: the next has the next number.
-    pub(crate) fn spoil(&mut self, header: RecordHeader) {
-        let left = usize::from(header.len).saturating_sub(self.sealed.len());
+    /// The record, of which so many bytes are there, will not be read: the next has the next number. How many are left.
+    pub(crate) fn spoil(&mut self, header: RecordHeader, have: usize) -> u64 {
+        let left = usize::from(header.len).saturating_sub(have);
         self.framing = Framing::Passed(u32::try_from(left).unwrap_or_default());
         self.sealed = Vec::new();
         self.messages.forget();
         self.number += 1;
+        left as u64
+    }
+
+    /// The keys, if a record of this length can be read as it comes; the first with them shows that they fit.
+    pub(crate) fn peeks(&self, header: RecordHeader) -> Option<&RecordKeys> {
+        match &self.state {
+            State::Data(keys, _) => {
+                let can = keys.can_peek()
+                    && header.content == ContentType::ApplicationData
+                    && header.len >= LONG
+                    && self.missing.is_none()
+                    && self.number > 0
+                    && !self.is_padded;
+                can.then_some(keys)
+            }
+            _ => None,
+        }
     }
 
     fn lose_of_record(&mut self, bytes: u64, left: u64) {
@@ -249,7 +276,7 @@ impl Half {
 
     /// Bytes that are kept.
     pub(crate) const fn held(&self) -> usize {
-        self.sealed.len() + self.messages.held()
+        self.sealed.capacity() + self.messages.held()
     }
 }
 

@@ -9,11 +9,15 @@ mod connection;
 mod half;
 mod log;
 mod messages;
+mod packet;
+mod quic;
 mod record;
 mod suite;
 
 pub use connection::Connection;
 pub use log::{KeyLog, KeyLogCounters, Label, LiveLog, MAX_SECRET, MAX_SESSIONS, Secret, Secrets};
+pub use packet::{Opened, PacketKeys, Phases};
+pub use quic::{QuicConnection, StreamListener, StreamPart};
 pub use record::{Agreed, Pair, RecordKeys, TAG};
 pub use suite::{Cipher, Hash, Mac, Suite};
 
@@ -32,8 +36,26 @@ pub struct About {
     pub alpn: Box<[u8]>,
 }
 
+/// What is of use of the data that comes next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Due {
+    /// All of it, of records whose tags were verified.
+    All,
+    /// So many bytes; then it is asked again.
+    Bytes(usize),
+    /// How much it is, of so many bytes at least; then it is asked again.
+    Length(usize),
+}
+
 /// What the two ends say.
 pub trait Listener {
+    /// What is of use of the data that a side says next. Of a long record without all of it, only that is decrypted, as
+    /// it comes, and the record's tag is not verified.
+    fn due(&mut self, _side: Side) -> Due {
+        Due::All
+    }
+    /// So many bytes of data, of which nothing else was of use.
+    fn passed(&mut self, _about: &About, _side: Side, _len: u32, _ts_ns: u64) {}
     /// Data, in order. Pieces of one record whose segments came at different times come one by one.
     fn data(&mut self, about: &About, side: Side, bytes: &[u8], ts_ns: u64);
     /// Data may be missing here, nobody knows how much.

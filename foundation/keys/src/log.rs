@@ -295,6 +295,27 @@ impl LiveLog {
         log.counters()
     }
 
+    /// The lines of the session whose first `ClientHello` has this random, as a key log has them; `None` where there are
+    /// none. They are to be written: nobody wipes them.
+    #[must_use]
+    pub fn lines(&self, client_random: &[u8; 32]) -> Option<String> {
+        let log = self.log.read().unwrap_or_else(PoisonError::into_inner);
+        let secrets = log.find(client_random)?;
+        let mut lines = String::new();
+        for (name, label) in LABELS {
+            let Some(secret) = secrets.get(label) else {
+                continue;
+            };
+            lines.extend(name.iter().copied().map(char::from));
+            lines.push(' ');
+            encode(client_random, &mut lines);
+            lines.push(' ');
+            encode(secret.bytes(), &mut lines);
+            lines.push('\n');
+        }
+        Some(lines)
+    }
+
     /// A copy of a secret of the session whose first `ClientHello` has this random.
     #[must_use]
     pub fn secret(&self, client_random: &[u8; 32], label: Label) -> Option<Secret> {
@@ -314,6 +335,15 @@ fn decode(digits: &[u8], into: &mut [u8]) -> Option<usize> {
         *byte = u8::try_from(digit(*high)? << 4 | digit(*low)?).ok()?;
     }
     Some(pairs.len())
+}
+
+/// Appends lower-case hexadecimal digits.
+fn encode(bytes: &[u8], out: &mut String) {
+    for byte in bytes {
+        for digit in [byte >> 4, byte & 15] {
+            out.extend(char::from_digit(u32::from(digit), 16));
+        }
+    }
 }
 
 #[cfg(test)]
@@ -420,6 +450,20 @@ mod tests {
         log.push(rest.as_bytes());
         log.pause();
         assert_eq!((log.len(), log.counters().bad), (1, 0));
+    }
+
+    #[test]
+    fn lines_of_a_session_are_those_that_were_read() {
+        let own = [
+            line("CLIENT_HANDSHAKE_TRAFFIC_SECRET", 2, &"0f".repeat(32)),
+            line("SERVER_TRAFFIC_SECRET_0", 2, &"a9".repeat(48)),
+        ];
+        let other = line("CLIENT_RANDOM", 1, &"00".repeat(48));
+        let log = LiveLog::new();
+        log.push(format!("{}\n{other}\n{}\n", own[1], own[0]).as_bytes());
+        let lines = log.lines(&[2; 32]).unwrap();
+        assert_eq!(lines, format!("{}\n{}\n", own[0], own[1]));
+        assert!(log.lines(&[3; 32]).is_none());
     }
 
     #[test]

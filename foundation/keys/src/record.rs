@@ -1,6 +1,6 @@
 //! Keys of one direction, and records opened with them (RFC 8446 sec. 5.2, 5.3, 7.3; RFC 5246 sec. 6.2.3, 6.3).
 
-use aes::cipher::{Array, BlockModeDecrypt, KeyIvInit};
+use aes::cipher::{Array, BlockCipherEncrypt, BlockModeDecrypt, KeyInit, KeyIvInit};
 use linkweir_proto::tls::{ContentType, RecordHeader};
 use ring::aead::{self, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use ring::{hkdf, hmac};
@@ -32,6 +32,8 @@ enum Keys {
         key: Box<LessSafeKey>,
         iv: Zeroizing<[u8; NONCE_LEN]>,
         form: Form,
+        /// Of TLS 1.3 with AES: the cipher without its tag.
+        counter: Option<Counter>,
     },
     Cbc {
         key: Zeroizing<Vec<u8>>,
@@ -39,6 +41,49 @@ enum Keys {
         /// Whether the MAC is of the ciphertext (RFC 7366).
         encrypts_first: bool,
     },
+}
+
+/// AES in counter mode, which GCM is without its tag: any bytes of a record by themselves (NIST SP 800-38D sec. 6.5).
+enum Counter {
+    Aes128(Box<aes::Aes128Enc>),
+    Aes256(Box<aes::Aes256Enc>),
+}
+
+impl Counter {
+    fn of(cipher: Cipher, key: &[u8]) -> Option<Self> {
+        match cipher {
+            Cipher::Aes128Gcm => Some(Self::Aes128(Box::new(KeyInit::new_from_slice(key).ok()?))),
+            Cipher::Aes256Gcm => Some(Self::Aes256(Box::new(KeyInit::new_from_slice(key).ok()?))),
+            _ => None,
+        }
+    }
+
+    /// Decrypts bytes that begin at `at` of what was encrypted with this nonce.
+    fn apply(&self, nonce: &[u8; NONCE_LEN], at: usize, bytes: &mut [u8]) {
+        let mut rest = bytes;
+        // The first block is of the tag.
+        let mut number = u32::try_from(at / BLOCK).unwrap_or_default() + 2;
+        let mut from = at % BLOCK;
+        while !rest.is_empty() {
+            let mut block = Array::from([0; BLOCK]);
+            for (to, from) in block
+                .iter_mut()
+                .zip(nonce.iter().chain(&number.to_be_bytes()))
+            {
+                *to = *from;
+            }
+            match self {
+                Self::Aes128(key) => key.encrypt_block(&mut block),
+                Self::Aes256(key) => key.encrypt_block(&mut block),
+            }
+            let stream = block.get(from..).unwrap_or_default();
+            let (part, behind) = rest.split_at_mut(stream.len().min(rest.len()));
+            for (byte, stream) in part.iter_mut().zip(stream) {
+                *byte ^= stream;
+            }
+            (rest, number, from) = (behind, number.wrapping_add(1), 0);
+        }
+    }
 }
 
 /// What a record carries, and where behind its header the content lies.
@@ -87,12 +132,39 @@ impl RecordKeys {
         expand(suite.hash, secret, b"key", key)?;
         let mut iv = Zeroizing::new([0; NONCE_LEN]);
         expand(suite.hash, secret, b"iv", iv.as_mut())?;
+        let counter = Counter::of(suite.cipher, key);
         let key = UnboundKey::new(algorithm, key).ok()?;
         Some(Self(Keys::Aead {
             key: Box::new(LessSafeKey::new(key)),
             iv,
             form: Form::Thirteen,
+            counter,
         }))
+    }
+
+    /// Whether [`RecordKeys::peek`] decrypts.
+    pub(crate) const fn can_peek(&self) -> bool {
+        matches!(
+            self.0,
+            Keys::Aead {
+                counter: Some(_),
+                ..
+            }
+        )
+    }
+
+    /// Decrypts bytes that begin at `at` of a record, whose tag is not looked at.
+    ///
+    /// Cost: that of the blocks of 16 bytes that they touch.
+    pub(crate) fn peek(&self, number: u64, at: usize, bytes: &mut [u8]) {
+        if let Keys::Aead {
+            counter: Some(counter),
+            iv,
+            ..
+        } = &self.0
+        {
+            counter.apply(&nonce_of(iv, number), at, bytes);
+        }
     }
 
     /// The same as [`RecordKeys::open`], but says where in `sealed` the content is.
@@ -129,6 +201,7 @@ impl RecordKeys {
                 key,
                 iv,
                 form: Form::Thirteen,
+                ..
             } => {
                 let [high, low] = header.len.to_be_bytes();
                 let [major, minor] = header.version.to_be_bytes();
@@ -139,7 +212,7 @@ impl RecordKeys {
                 let (content, kind) = (inner.get(..at)?, *inner.get(at)?);
                 Some((ContentType::of(kind)?, content))
             }
-            Keys::Aead { key, iv, form } => {
+            Keys::Aead { key, iv, form, .. } => {
                 let (nonce, sealed) = if *form == Form::Explicit {
                     let (explicit, sealed) = sealed.split_first_chunk_mut::<EXPLICIT>()?;
                     let mut nonce = **iv;
@@ -209,6 +282,7 @@ impl Pair {
                     NONCE_LEN => Form::Implicit,
                     _ => Form::Explicit,
                 },
+                counter: None,
             }))
         };
         Some(Self {
@@ -218,7 +292,7 @@ impl Pair {
     }
 }
 
-const fn aead_of(cipher: Cipher) -> Option<&'static aead::Algorithm> {
+pub(crate) const fn aead_of(cipher: Cipher) -> Option<&'static aead::Algorithm> {
     match cipher {
         Cipher::Aes128Gcm => Some(&aead::AES_128_GCM),
         Cipher::Aes256Gcm => Some(&aead::AES_256_GCM),
@@ -235,13 +309,17 @@ const fn hmac_of(mac: Mac) -> hmac::Algorithm {
     }
 }
 
-/// The nonce of a record (RFC 8446 sec. 5.3, RFC 7905 sec. 2).
-fn nonce(iv: &[u8; NONCE_LEN], number: u64) -> Nonce {
+/// The nonce of a record (RFC 8446 sec. 5.3, RFC 7905 sec. 2) or packet (RFC 9001 sec. 5.3).
+pub(crate) fn nonce(iv: &[u8; NONCE_LEN], number: u64) -> Nonce {
+    Nonce::assume_unique_for_key(nonce_of(iv, number))
+}
+
+fn nonce_of(iv: &[u8; NONCE_LEN], number: u64) -> [u8; NONCE_LEN] {
     let mut nonce = *iv;
     for (byte, number) in nonce.iter_mut().skip(4).zip(number.to_be_bytes()) {
         *byte ^= number;
     }
-    Nonce::assume_unique_for_key(nonce)
+    nonce
 }
 
 /// What a MAC or AEAD of TLS 1.2 covers before the content: number, type, version, length (RFC 5246 sec. 6.2.3).
@@ -317,7 +395,7 @@ impl hkdf::KeyType for Len {
 }
 
 /// `HKDF-Expand-Label` with an empty context (RFC 8446 sec. 7.1).
-fn expand(hash: Hash, secret: &Secret, label: &[u8], into: &mut [u8]) -> Option<()> {
+pub(crate) fn expand(hash: Hash, secret: &Secret, label: &[u8], into: &mut [u8]) -> Option<()> {
     let (algorithm, secret_len) = match hash {
         Hash::Sha256 => (hkdf::HKDF_SHA256, 32),
         Hash::Sha384 => (hkdf::HKDF_SHA384, 48),
@@ -365,5 +443,97 @@ fn expand_twelve(agreed: Agreed<'_>, master: &Secret, into: &mut [u8]) {
             *to = *from;
         }
         a = sign(&[a.as_ref()]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hex(text: &str) -> Vec<u8> {
+        let digits: Vec<u32> = text
+            .chars()
+            .filter_map(|digit| digit.to_digit(16))
+            .collect();
+        let byte = |pair: &[u32]| u8::try_from(pair[0] << 4 | pair[1]).unwrap();
+        digits.chunks(2).map(byte).collect()
+    }
+
+    /// RFC 8448 section 3: the first record of data of the client, the second of the server, behind its ticket, and what
+    /// ends their sides.
+    #[test]
+    fn records_of_the_rfc() {
+        let suite = Suite::of(0x1301).unwrap();
+        let client = "9e40646ce79a7f9dc05af8889bce6552875afa0b06df0087f792ebb7c17504a5";
+        let server = "a11af9f05531f856ad47116b45a950328204b4f44bfb6b3a4b4f1f3fcb631643";
+        let data: Vec<u8> = (0..50).collect();
+        for (secret, number, record, expected) in [
+            (
+                client,
+                0,
+                "1703030043a23f7054b62c94d0affafe8228ba55cbefacea42f914aa66bcab3f2b9819a8a5b46b395bd54a9a20441e2b
+                 62974e1f5a6292a2977014bd1e3deae63aeebb21694915e4",
+                (ContentType::ApplicationData, data.as_slice()),
+            ),
+            (
+                server,
+                1,
+                "17030300432e937e11ef4ac740e538ad36005fc4a46932fc3225d05f82aa1b36e30efaf97d90e6dffc602dcb501a59a8fcc4
+                 9c4bf2e5f0a21c0047c2abf332540dd032e167c2955d",
+                (ContentType::ApplicationData, data.as_slice()),
+            ),
+            (
+                client,
+                1,
+                "1703030013c9872760655666b74d7ff1153efd6db6d0b0e3",
+                (ContentType::Alert, &[1, 0]),
+            ),
+            (
+                server,
+                2,
+                "1703030013b58fd67166ebf599d24720cfbe7efa7a8864a9",
+                (ContentType::Alert, &[1, 0]),
+            ),
+        ] {
+            let secret = Secret::new(&hex(secret)).unwrap();
+            let keys = RecordKeys::thirteen(suite, &secret).unwrap();
+            let mut record = hex(record);
+            let (header, sealed) = record.split_first_chunk_mut().unwrap();
+            let header = RecordHeader::parse(*header).unwrap();
+            assert_eq!(usize::from(header.len), sealed.len());
+            assert_eq!(keys.open(number, header, sealed), Some(expected));
+        }
+    }
+
+    #[test]
+    fn any_bytes_of_a_record_are_those_of_the_whole() {
+        let secret = |len| Secret::new(&vec![7; len]).unwrap();
+        for (number, len) in [(0x1301, 32), (0x1302, 48)] {
+            let suite = Suite::of(number).unwrap();
+            let keys = RecordKeys::thirteen(suite, &secret(len)).unwrap();
+            assert!(keys.can_peek());
+            let Keys::Aead { key, iv, .. } = &keys.0 else {
+                panic!("an AEAD");
+            };
+            let plain: Vec<u8> = (0..1000_u32).map(|at| at.to_le_bytes()[0]).collect();
+            let mut sealed = plain.clone();
+            key.seal_in_place_append_tag(nonce(iv, 300), Aad::empty(), &mut sealed)
+                .unwrap();
+            for (at, len) in [
+                (0, 9),
+                (7, 9),
+                (16, 1),
+                (15, 2),
+                (500, 300),
+                (999, 1),
+                (3, 0),
+            ] {
+                let mut bytes = sealed[at..at + len].to_vec();
+                keys.peek(300, at, &mut bytes);
+                assert_eq!(bytes, plain[at..at + len], "{at}");
+            }
+        }
+        let chacha = RecordKeys::thirteen(Suite::of(0x1303).unwrap(), &secret(32)).unwrap();
+        assert!(!chacha.can_peek());
     }
 }

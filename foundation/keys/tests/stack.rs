@@ -9,7 +9,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use linkweir_keys::{About, Connection, ConnectionCounters, Listener, LiveLog, Shared};
+use linkweir_keys::{About, Connection, ConnectionCounters, Due, Listener, LiveLog, Shared};
 use linkweir_wire::Side;
 use rustls::crypto::{CryptoProvider, SupportedKxGroup, ring};
 use rustls::pki_types::{PrivateKeyDer, ServerName};
@@ -207,11 +207,31 @@ fn text(seed: u8, len: usize) -> Vec<u8> {
 struct Heard {
     said: [Vec<u8>; 2],
     losses: u32,
+    /// Whether of each [`EVERY`] bytes of the server only the first nine are of use, and the pieces of them.
+    peeks: bool,
+    pieces: Vec<Vec<u8>>,
 }
 
+const EVERY: usize = 1009;
+
 impl Listener for Heard {
+    fn due(&mut self, side: Side) -> Due {
+        let place = self.said[index(side)].len() % EVERY;
+        match side {
+            Side::Server if self.peeks && place < 9 => Due::Bytes(9 - place),
+            Side::Server if self.peeks => Due::Length(EVERY - place),
+            _ => Due::All,
+        }
+    }
+
+    fn passed(&mut self, _: &About, side: Side, len: u32, _: u64) {
+        let said = &mut self.said[index(side)];
+        said.resize(said.len() + len as usize, 0);
+    }
+
     fn data(&mut self, _: &About, side: Side, bytes: &[u8], _: u64) {
         self.said[index(side)].extend_from_slice(bytes);
+        self.pieces.push(bytes.to_vec());
     }
 
     fn lost(&mut self, _: Side) {
@@ -224,6 +244,14 @@ fn observed(
     wire: &[(Side, Option<&[u8]>, usize)],
     log: &str,
 ) -> (Heard, ConnectionCounters, usize) {
+    heard_by(Heard::default(), wire, log)
+}
+
+fn heard_by(
+    mut heard: Heard,
+    wire: &[(Side, Option<&[u8]>, usize)],
+    log: &str,
+) -> (Heard, ConnectionCounters, usize) {
     let keys = LiveLog::new();
     keys.push(log.as_bytes());
     let (mut held, mut scratch) = (0, Vec::new());
@@ -233,7 +261,7 @@ fn observed(
         max_held: 1 << 20,
         scratch: &mut scratch,
     };
-    let (mut connection, mut heard) = (Connection::new(), Heard::default());
+    let mut connection = Connection::new();
     for (at, (side, bytes, len)) in wire.iter().enumerate() {
         match bytes {
             Some(bytes) => connection.push(*side, bytes, at as u64, &mut shared, &mut heard),
@@ -298,6 +326,47 @@ fn segments_of_any_length() {
             let (heard, counters, held) = observed(&segments(&wire, size, |_| false), &log);
             assert_eq!((heard.losses, held), (0, 0), "{size}: {counters:?}");
             assert!(heard.said == said, "{size}: {counters:?}");
+        }
+    }
+}
+
+#[test]
+fn of_long_records_only_what_is_of_use_is_decrypted() {
+    let ends = ends(THIRTEEN);
+    let (wire, said) = Talk::new(&ends).web();
+    let log = ends.log.0.lock().unwrap().clone();
+    let peeking = || Heard {
+        peeks: true,
+        ..Heard::default()
+    };
+    for size in [1, 100, 1448, 1 << 20] {
+        let (heard, counters, held) = heard_by(peeking(), &segments(&wire, size, |_| false), &log);
+        assert_eq!((heard.losses, held), (0, 0), "{size}: {counters:?}");
+        assert_eq!(heard.said[0], said[0], "{size}");
+        assert_eq!(heard.said[1].len(), said[1].len(), "{size}");
+        let mut passed = 0;
+        for (at, (heard, said)) in heard.said[1].iter().zip(&said[1]).enumerate() {
+            if *heard != *said {
+                assert!(*heard == 0 && at % EVERY >= 9, "{size}: {at}");
+                passed += 1;
+            }
+        }
+        assert!(passed > said[1].len() / 2, "{size}: {passed}");
+    }
+    // Behind a loss it goes on; nothing is said that was not.
+    let (whole, counters, _) = heard_by(peeking(), &segments(&wire, 1448, |_| false), &log);
+    for lost in 8..40 {
+        let (heard, after, held) =
+            heard_by(peeking(), &segments(&wire, 1448, |at| at == lost), &log);
+        assert_eq!(held, 0);
+        assert!(
+            after.opened + 3 > counters.opened,
+            "{lost}: {after:?} {counters:?}"
+        );
+        assert!(heard.pieces.len() * 2 > whole.pieces.len(), "{lost}");
+        for piece in &heard.pieces {
+            let mut places = said.iter().flat_map(|said| said.windows(piece.len()));
+            assert!(places.any(|said| said == piece), "{lost}: {piece:?}");
         }
     }
 }
