@@ -60,11 +60,12 @@ impl Format {
     }
 
     /// The format the ending of a path means: `.txt`, `.text`, `.log`; `.jsonl`, `.json`, `.ndjson`;
-    /// `.csv`; `.parquet`; `.arrow`, `.arrows`; `.zeek`, and `http.log` or `conn.log`, the names Zeek
-    /// gives its own; `.zeek.json` (`.zeek.jsonl`, `.zeek.ndjson`). No ending means `spreadsheet`.
+    /// `.csv`; `.parquet`; `.arrow`, `.arrows`; `.zeek`, and the names that Zeek gives its own logs: `http.log`,
+    /// `conn.log`, `ssl.log`, `dns.log`; `.zeek.json` (`.zeek.jsonl`, `.zeek.ndjson`). No ending means `spreadsheet`.
     #[must_use]
     pub fn from_path(path: &Path) -> Option<Self> {
-        if matches!(path.file_name()?.to_str()?, "http.log" | "conn.log") {
+        let name = path.file_name()?.to_str()?;
+        if matches!(name, "http.log" | "conn.log" | "ssl.log" | "dns.log") {
             return Some(Self::Zeek);
         }
         let ending = path.extension()?.to_str()?;
@@ -155,6 +156,7 @@ mod tests {
         assert_eq!(of("a/out.TXT"), Some(Format::Text));
         assert_eq!(of("x.log"), Some(Format::Text));
         assert_eq!(of("a/http.log"), Some(Format::Zeek));
+        assert_eq!(of("dns.log"), Some(Format::Zeek));
         assert_eq!(of("x.zeek"), Some(Format::Zeek));
         assert_eq!(of("x.ndjson"), Some(Format::Jsonl));
         assert_eq!(of("x.json"), Some(Format::Jsonl));

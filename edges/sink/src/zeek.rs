@@ -36,6 +36,14 @@ enum Shape {
     MimeType,
     /// The number of a protocol.
     Protocol,
+    /// A class of DNS, by Zeek's name for it.
+    DnsClass,
+    /// A version of TLS, by Zeek's name for it.
+    TlsVersion,
+    /// Several texts, joined by commas.
+    Texts,
+    /// Several numbers of seconds, joined by commas.
+    Intervals,
 }
 
 /// One column: where its value comes from, and what becomes of it.
@@ -65,6 +73,10 @@ fn columns<K: RecordKind>(has_internal_networks: bool) -> Vec<Column> {
                 },
                 "resp_mime_types" => Shape::MimeType,
                 "ip_proto" => Shape::Protocol,
+                "qclass_name" => Shape::DnsClass,
+                "version" if K::ZEEK_PATH == "ssl" => Shape::TlsVersion,
+                "answers" => Shape::Texts,
+                "TTLs" => Shape::Intervals,
                 _ if column.kind == "bool" => Shape::Bool,
                 _ => Shape::Plain,
             },
@@ -84,6 +96,8 @@ enum Cell<'a> {
     Uid(u64),
     Address(IpAddr),
     Text(&'a [u8]),
+    Texts(&'a [u8]),
+    Intervals(&'a [u8]),
     Word(&'static str),
     Bytes(&'a [u8]),
 }
@@ -105,9 +119,13 @@ where
         (Value::Ip(address), _) => Cell::Address(address),
         (Value::Port(port), _) => Cell::Number(u64::from(port)),
         (Value::Text(text), Shape::MimeType) => media_type(text),
+        (Value::Text(text), Shape::Texts) => Cell::Texts(text),
+        (Value::Text(text), Shape::Intervals) => Cell::Intervals(text),
         (Value::Text(text), _) => Cell::Text(text),
         (Value::Word(word), Shape::Service { protocol }) => service_of::<K>(view, word, protocol),
         (Value::Word(word), Shape::Protocol) => protocol(word),
+        (Value::Word(word), Shape::DnsClass) => Cell::Word(dns_class(word)),
+        (Value::Word(word), Shape::TlsVersion) => Cell::Word(tls_version(word)),
         (Value::Word(word), _) => Cell::Word(word),
         (Value::Bytes(bytes), _) => Cell::Bytes(bytes),
     }
@@ -163,6 +181,31 @@ fn protocol(word: &str) -> Cell<'static> {
         "tcp" => Cell::Number(6),
         "udp" => Cell::Number(17),
         _ => Cell::Unset,
+    }
+}
+
+/// Zeek's name of a class.
+fn dns_class(word: &'static str) -> &'static str {
+    match word {
+        "IN" => "C_INTERNET",
+        "CH" => "C_CHAOS",
+        "HS" => "C_HESIOD",
+        "NONE" => "C_NONE",
+        "ANY" => "C_ANY",
+        _ => word,
+    }
+}
+
+/// Zeek's name of a version.
+fn tls_version(word: &'static str) -> &'static str {
+    match word {
+        "ssl2" => "SSLv2",
+        "ssl3" => "SSLv3",
+        "1.0" => "TLSv10",
+        "1.1" => "TLSv11",
+        "1.2" => "TLSv12",
+        "1.3" => "TLSv13",
+        _ => word,
     }
 }
 
@@ -241,6 +284,17 @@ fn push_text(out: &mut Vec<u8>, bytes: &[u8], is_list: bool) {
     }
 }
 
+/// Seconds with six decimals, as intervals are.
+fn push_intervals(out: &mut Vec<u8>, joined: &[u8]) {
+    for (at, seconds) in joined.split(|byte| *byte == b',').enumerate() {
+        if at > 0 {
+            out.push(b',');
+        }
+        out.extend_from_slice(seconds);
+        out.extend_from_slice(b".000000");
+    }
+}
+
 impl<K: RecordKind> Encoder<K> for ZeekEncoder {
     fn header(&self, now_ns: u64, out: &mut Vec<u8>) {
         out.extend_from_slice(
@@ -266,6 +320,8 @@ impl<K: RecordKind> Encoder<K> for ZeekEncoder {
                 Cell::Address(address) => push_ip(out, address),
                 Cell::Text(b"") => out.extend_from_slice(b"(empty)"),
                 Cell::Text(bytes) => push_text(out, bytes, column.is_list),
+                Cell::Texts(bytes) => push_text(out, bytes, false),
+                Cell::Intervals(bytes) => push_intervals(out, bytes),
                 Cell::Word(word) => out.extend_from_slice(word.as_bytes()),
                 Cell::Bytes(bytes) => push_digits(out, bytes),
             }
@@ -334,6 +390,15 @@ fn push_cell(out: &mut Vec<u8>, cell: Cell<'_>) {
         Cell::Uid(number) => quoted(out, &|out| push_uid(out, number)),
         Cell::Address(address) => quoted(out, &|out| push_ip(out, address)),
         Cell::Text(bytes) => push_string(out, bytes),
+        Cell::Texts(bytes) => {
+            for (at, text) in bytes.split(|byte| *byte == b',').enumerate() {
+                if at > 0 {
+                    out.push(b',');
+                }
+                push_string(out, text);
+            }
+        }
+        Cell::Intervals(bytes) => push_intervals(out, bytes),
         Cell::Word(word) => push_string(out, word.as_bytes()),
         Cell::Bytes(bytes) => quoted(out, &|out| push_digits(out, bytes)),
     }
@@ -401,6 +466,8 @@ mod tests {
 
     #[test]
     fn words_as_zeek_has_them() {
+        assert_eq!((dns_class("IN"), dns_class("7")), ("C_INTERNET", "7"));
+        assert_eq!(tls_version("1.3"), "TLSv13");
         let service = |word| service(word, false, [40_000, 443]);
         assert_eq!(service("tls"), Cell::Word("ssl"));
         assert_eq!(service("dns"), Cell::Word("dns"));

@@ -342,28 +342,19 @@ impl RecordBatch<HttpKind> for HttpBatch {
 #[derive(Debug, Clone, Copy)]
 pub struct HttpKind;
 
-fn version(version: (u8, u8)) -> Value<'static> {
-    Value::Word(match version {
-        (1, 0) => "1.0",
-        (1, 1) => "1.1",
-        (1, _) => "1.x",
-        (0, 9) => "0.9",
-        (2, _) => "2",
-        (3, _) => "3",
-        _ => "other",
-    })
-}
-
-/// The version of TLS by its number on the wire (RFC 8446 sec. 4.1.2).
-const fn tls_version(number: u16) -> Value<'static> {
-    match number {
-        0 => Value::Null,
-        0x0300 => Value::Word("SSL 3.0"),
-        0x0301 => Value::Word("1.0"),
-        0x0302 => Value::Word("1.1"),
-        0x0303 => Value::Word("1.2"),
-        0x0304 => Value::Word("1.3"),
-        _ => Value::Word("other"),
+impl HttpRow {
+    /// The HTTP version as records have it.
+    #[must_use]
+    pub const fn version_name(&self) -> &'static str {
+        match self.version {
+            (1, 0) => "1.0",
+            (1, 1) => "1.1",
+            (1, _) => "1.x",
+            (0, 9) => "0.9",
+            (2, _) => "2",
+            (3, _) => "3",
+            _ => "other",
+        }
     }
 }
 
@@ -412,21 +403,21 @@ columns!(FIELDS, read_column, v: HttpTransaction, {
     user_agent: Text, "", Some(468), "User-Agent field of the request." => text(v.text.user_agent);
     host: Text, "", Some(460), "Host field of the request, or the authority of an absolute-form target." => text(v.text.host);
     uri: Text, "", Some(461), "Request target as sent." => text(v.text.uri);
-    version: Word, "", Some(462), "HTTP version of the response, or of the request where there is none." => version(v.row.version);
+    version: Word, "", Some(462), "HTTP version of the response, or of the request where there is none." => Value::Word(v.row.version_name());
     state: Word, "", None, "complete, unanswered or orphan." => Value::Word(v.row.state.as_str());
-    request_bytes: U64, "bytes", None, "Request head and declared body; empty where the length is not declared. HTTP/2: header blocks as sent, and content." => opt(v.row.request_bytes);
-    response_bytes: U64, "bytes", None, "Final response head and declared body; empty where the length is not declared. HTTP/2: header blocks as sent, and content." => opt(v.row.response_bytes);
-    ttlb_ns: SpanNs, "ns", None, "From the first packet of the request to the packet with the last byte of the response (HTTP/1.x: with --ttlb)." => v.row.ttlb_ns.map_or(Value::Null, Value::SpanNs);
+    request_bytes: U64, "bytes", None, "Request head and declared body; empty where the length is not declared. HTTP/2 and HTTP/3: header blocks as sent, and content." => opt(v.row.request_bytes);
+    response_bytes: U64, "bytes", None, "Final response head and declared body; empty where the length is not declared. HTTP/2 and HTTP/3: header blocks as sent, and content." => opt(v.row.response_bytes);
+    ttlb_ns: SpanNs, "ns", None, "From the first packet of the request to the packet with the last byte of the response (of HTTP/1.x with --ttlb)." => v.row.ttlb_ns.map_or(Value::Null, Value::SpanNs);
     content_type: Text, "", None, "Content-Type field of the final response." => text(v.text.content_type);
     interim_responses: U16, "", None, "1xx responses before the final one." => Value::U64(u64::from(v.row.interim_responses));
     retransmissions: U16, "", None, "Retransmitted heads of this transaction seen before the record was written." => Value::U64(u64::from(v.row.retransmissions));
     vlan: U16, "", Some(58), "Outermost VLAN id." => opt(v.row.vlan.map(u64::from));
     flow_hash: U32, "", None, "Symmetric hash of addresses and ports: the same for both directions." => Value::U64(u64::from(v.row.flow_hash));
-    http_version: Word, "", None, "HTTP version, as version." => version(v.row.version);
+    http_version: Word, "", None, "HTTP version, as version." => Value::Word(v.row.version_name());
     source: Word, "", None, "Where it was read: clear, or keys (in TLS, with the secrets of a key log)." => Value::Word(v.source().as_str());
     names: Word, "", None, "whole, or partial: empty texts may be unknown, because the connection was joined late or packets are missing." => Value::Word(v.names());
-    stream_id: U32, "", None, "Stream of HTTP/2." => opt(v.web.and_then(|web| web.row.web.stream_id).map(u64::from));
-    tls_version: Word, "", None, "TLS version; empty without TLS." => v.web.map_or(Value::Null, |web| tls_version(web.row.web.tls_version));
+    stream_id: U32, "", None, "Stream of HTTP/2 or HTTP/3." => opt(v.web.and_then(|web| web.row.web.stream_id).map(u64::from));
+    tls_version: Word, "", None, "TLS version; empty without TLS." => v.web.map_or(Value::Null, |web| crate::tls::version(web.row.web.tls_version));
     sni: Text, "", None, "Server name that the client asked for in TLS." => text(v.web.map_or(&[], |web| web.sni()));
     alpn: Text, "", None, "Application protocol that was negotiated in TLS." => text(v.web.map_or(&[], |web| web.alpn()));
     grpc_status: U32, "", None, "Status of a gRPC call, from the trailers, or what a client takes the RST_STREAM of the server for; empty where there was none." => opt(v.of_grpc(|grpc| grpc.status.map(u64::from)));

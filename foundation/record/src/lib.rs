@@ -7,6 +7,7 @@
 
 pub mod anonymize;
 pub mod ddl;
+pub mod dns;
 pub mod filter;
 pub mod flow;
 pub mod gateway;
@@ -17,9 +18,12 @@ pub mod load;
 pub mod prefix;
 pub mod scan;
 pub mod schema;
+mod span;
+pub mod tls;
 mod topic;
 
 pub use anonymize::Anonymizer;
+pub use dns::{DnsBatch, DnsKind, DnsQuery};
 pub use filter::{Filter, FilterError};
 pub use flow::{FlowBatch, FlowKind, FlowRow};
 pub use gateway::{
@@ -30,4 +34,5 @@ pub use http::{Grpc, HttpBatch, HttpKind, HttpRow, HttpState, HttpTransaction, S
 pub use load::{LoadBatch, LoadKind, LoadRow, LoadSession};
 pub use prefix::{IpNet, Prefix, PrefixError};
 pub use schema::{Endpoint, Field, FieldType, RecordBatch, RecordKind, Value, ZeekColumn};
+pub use tls::{TlsBatch, TlsHandshake, TlsKind};
 pub use topic::{Topic, TopicError};

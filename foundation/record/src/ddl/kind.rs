@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use crate::schema::{Field, RecordKind, ZeekColumn};
-use crate::{FlowKind, GatewayKind, HalfKind, HttpKind, LoadKind};
+use crate::{DnsKind, FlowKind, GatewayKind, HalfKind, HttpKind, LoadKind, TlsKind};
 
 /// The columns of one kind of records.
 #[derive(Debug, Clone, Copy)]
@@ -35,10 +35,12 @@ impl KindSchema {
 
     /// The schemas of all records that leave the program as results.
     #[must_use]
-    pub fn all() -> [Self; 4] {
+    pub fn all() -> [Self; 6] {
         [
             Self::of::<HttpKind>(),
             Self::of::<FlowKind>(),
+            Self::of::<TlsKind>(),
+            Self::of::<DnsKind>(),
             Self::of::<GatewayKind>(),
             Self::of::<LoadKind>(),
         ]

@@ -2,7 +2,10 @@
 
 use super::row::{MESSAGE_TEXTS, Message, MessageRow};
 use super::{DNS_TEXTS, DnsRow, FlowKind, FlowRow, StreamRow};
+use crate::dns::DnsBatch;
 use crate::schema::RecordBatch;
+use crate::span::Span;
+use crate::tls::TlsBatch;
 
 /// The texts of a flow; empty where unknown. Bytes as they came from the network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -44,35 +47,6 @@ pub struct DnsLine<'a> {
     pub texts: [&'a [u8]; DNS_TEXTS],
 }
 
-/// Where the `N` texts of an entry stand in the arena.
-#[derive(Debug, Clone, Copy)]
-struct Span<const N: usize> {
-    start: u32,
-    ends: [u32; N],
-}
-
-impl<const N: usize> Span<N> {
-    /// Puts the texts into the arena; what does not fit in 4 GiB is empty.
-    fn fill(arena: &mut Vec<u8>, texts: [&[u8]; N]) -> Self {
-        let start = u32::try_from(arena.len()).unwrap_or(u32::MAX);
-        let mut ends = [start; N];
-        for (end, text) in ends.iter_mut().zip(texts) {
-            arena.extend_from_slice(text);
-            *end = u32::try_from(arena.len()).unwrap_or(start);
-        }
-        Self { start, ends }
-    }
-
-    fn texts<'a>(&self, arena: &'a [u8]) -> [&'a [u8]; N] {
-        let mut from = self.start as usize;
-        self.ends.map(|end| {
-            let part = arena.get(from..end as usize).unwrap_or_default();
-            from = end as usize;
-            part
-        })
-    }
-}
-
 /// Flows in the order in which they ended, with the HTTP heads seen meanwhile (where asked for) and
 /// the steps that ended.
 #[derive(Debug, Clone, Default)]
@@ -86,6 +60,10 @@ pub struct FlowBatch {
     dns_spans: Vec<Span<DNS_TEXTS>>,
     arena: Vec<u8>,
     steps: Vec<std::sync::Arc<linkweir_sketch::Step>>,
+    /// Queries of DNS that ended, where they are asked for.
+    pub queries: DnsBatch,
+    /// Handshakes of TLS that ended, where they are asked for.
+    pub handshakes: TlsBatch,
 }
 
 impl FlowBatch {
@@ -189,13 +167,15 @@ impl RecordBatch<FlowKind> for FlowBatch {
         self.rows.len()
     }
 
-    /// Whether there is nothing at all: no flow, no message, no stream, no name, no step.
+    /// Whether there is nothing at all: no flow, and nothing that comes with flows.
     fn is_empty(&self) -> bool {
         self.rows.is_empty()
             && self.messages.is_empty()
             && self.streams.is_empty()
             && self.dns.is_empty()
             && self.steps.is_empty()
+            && self.queries.is_empty()
+            && self.handshakes.is_empty()
     }
 
     #[inline]
@@ -232,6 +212,8 @@ impl RecordBatch<FlowKind> for FlowBatch {
         self.dns_spans.clear();
         self.arena.clear();
         self.steps.clear();
+        self.queries.clear();
+        self.handshakes.clear();
     }
 
     fn push_view(&mut self, view: &Flow<'_>) {
@@ -244,5 +226,7 @@ impl RecordBatch<FlowKind> for FlowBatch {
             + self.streams.len() * size_of::<StreamRow>()
             + self.dns.len() * (size_of::<DnsRow>() + size_of::<Span<DNS_TEXTS>>())
             + self.arena.len()
+            + self.queries.memory_bytes()
+            + self.handshakes.memory_bytes()
     }
 }

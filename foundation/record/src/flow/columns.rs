@@ -45,19 +45,6 @@ fn evidence(set: u8) -> Value<'static> {
     }
 }
 
-fn tls_version(version: u16) -> Value<'static> {
-    Value::Word(match version {
-        0 => return Value::Null,
-        0x0200 => "ssl2",
-        0x0300 => "ssl3",
-        0x0301 => "1.0",
-        0x0302 => "1.1",
-        0x0303 => "1.2",
-        0x0304 => "1.3",
-        _ => "other",
-    })
-}
-
 columns!(FIELDS, read_column, v: Flow, {
     c_ip: Ip, "", Some(8), "Address of the client." => Value::Ip(v.row.client.ip);
     c_port: Port, "", Some(7), "Port of the client." => Value::Port(v.row.client.port);
@@ -190,8 +177,8 @@ columns!(FIELDS, read_column, v: Flow, {
     req_tm: TimeMillis, "ms since 1970", None, "When the client asked for the name." => millis(v.row.dns_request_ns);
     res_tm: TimeMillis, "ms since 1970", None, "When the name was answered." => millis(v.row.dns_response_ns);
     http_hostname: Text, "", None, "Host of the first HTTP request." => text(v.text.http_host);
-    c_TLSvers: Word, "", None, "TLS version of the client, for example 1.3." => tls_version(v.row.client.tls_version);
-    s_TLSvers: Word, "", None, "TLS version of the server, for example 1.3." => tls_version(v.row.server.tls_version);
+    c_TLSvers: Word, "", None, "TLS version of the client, for example 1.3." => crate::tls::version(v.row.client.tls_version);
+    s_TLSvers: Word, "", None, "TLS version of the server, for example 1.3." => crate::tls::version(v.row.server.tls_version);
     dns_enc: U64, "", None, "1 where the address of the resolver was replaced." => flag(v.row.client.is_encrypted && v.row.dns_resolver.is_some());
     c_first_abs: TimeMillis, "ms", None, "First packet of the client, since 1970." => millis(v.row.client.first_packet_ns);
     c_durat: Millis, "ms", None, "First to last packet of the client." => millis(span(v.row.client.first_packet_ns, v.row.client.last_packet_ns));

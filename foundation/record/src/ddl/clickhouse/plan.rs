@@ -47,7 +47,7 @@ impl Plan {
 /// Server before client: of a server there are many records in a minute.
 const ENDS: &[&str] = &["server_ip", "server_port", "client_ip", "client_port"];
 
-static PLANS: [Plan; 4] = [HTTP, FLOW, GATEWAY, LOAD];
+static PLANS: [Plan; 6] = [HTTP, FLOW, TLS, DNS, GATEWAY, LOAD];
 
 const HTTP: Plan = Plan {
     kind: "http_transaction",
@@ -117,6 +117,59 @@ SELECT minute, s_ip, arrayMap(ns -> ns / 1e6, quantilesDDMerge(0.01, 0.5, 0.9, 0
     max(c_rtt_avg_ns_max) / 1e6 AS largest
 FROM flow_per_minute WHERE minute >= now('UTC') - INTERVAL 1 HOUR
 GROUP BY minute, s_ip ORDER BY minute, s_ip;
+",
+};
+
+const TLS: Plan = Plan {
+    kind: "tls_handshake",
+    time: &["begin_ts_ns"],
+    ends: ENDS,
+    few: &["sni", "alpn", "client_alpn", "subject", "issuer", "names"],
+    rollup: Rollup {
+        count: "handshakes",
+        filter: "",
+        by: &["server_ip", "server_port", "sni", "tls_version", "cipher"],
+        class: None,
+        sums: &["established", "ech"],
+        quantiles: &["handshake_time_ns"],
+        measured: &[],
+    },
+    examples: "\
+-- Handshakes of the last day by version and suite, and how many failed.
+SELECT tls_version, cipher, sum(handshakes) AS handshakes, sum(handshakes) - sum(established) AS failed
+FROM tls_handshake_per_minute WHERE minute >= now('UTC') - INTERVAL 1 DAY
+GROUP BY tls_version, cipher ORDER BY handshakes DESC;
+
+-- Certificates that expire within a month.
+SELECT subject, issuer, min(not_after_ns) AS expires, uniq(server_ip) AS servers
+FROM tls_handshake FINAL WHERE not_after_ns < now() + INTERVAL 30 DAY
+GROUP BY subject, issuer ORDER BY expires;
+",
+};
+
+const DNS: Plan = Plan {
+    kind: "dns_query",
+    time: &["query_ts_ns", "response_ts_ns"],
+    ends: ENDS,
+    few: &["query", "answers", "ttls"],
+    rollup: Rollup {
+        count: "queries",
+        filter: "",
+        by: &["server_ip", "protocol", "qtype_name", "rcode_name", "state"],
+        class: None,
+        sums: &["retransmissions", "response_bytes"],
+        quantiles: &["response_time_ns"],
+        measured: &[],
+    },
+    examples: "\
+-- Resolvers by the minute: queries, those without a response, and response times (ms).
+SELECT minute, server_ip, sum(queries) AS queries, sumIf(queries, state = 'unanswered') AS unanswered,
+    arrayMap(ns -> round(ns / 1e6, 3), quantilesDDMerge(0.01, 0.5, 0.9, 0.95, 0.99, 0.999)(response_time_ns_quantiles)) AS p50_p90_p95_p99_p999
+FROM dns_query_per_minute GROUP BY minute, server_ip ORDER BY minute, server_ip;
+
+-- Names that do not exist and are asked for most.
+SELECT query, count() AS times FROM dns_query FINAL
+WHERE rcode_name = 'NXDOMAIN' GROUP BY query ORDER BY times DESC LIMIT 20;
 ",
 };
 
