@@ -142,7 +142,7 @@ pub(crate) fn applications() -> String {
     let mut names: Vec<&str> = Application::ALL.iter().map(|one| one.as_str()).collect();
     names.sort_unstable();
     let mut text =
-        "Applications (anything else is unknown; HTTP/2 is detected as http but not inspected; a rule for\n  stun or dtls matches stun,dtls):"
+        "Applications (anything else is unknown; a rule for http also matches http2 and grpc, one for stun or\n  dtls also stun,dtls):"
             .to_owned();
     let mut column = usize::MAX;
     for name in names {

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use linkweir_capture::OnSecrets;
-use linkweir_keys::LiveLog;
-use linkweir_record::human::counted;
+use linkweir_keys::{LiveLog, MAX_SESSIONS};
+use linkweir_record::human::{counted, thousands};
 use zeroize::Zeroizing;
 
 use crate::exit::warn;
@@ -71,6 +71,14 @@ impl KeySource {
             if reads_files {
                 source.log.pause();
                 let counters = source.log.counters();
+                if counters.evicted > 0 {
+                    warn(&format!(
+                        "--keys: {} has more than {} sessions: {} were discarded, the first ones; give a key log of the time of the capture",
+                        path.display(),
+                        thousands(MAX_SESSIONS as u64),
+                        thousands(counters.evicted),
+                    ));
+                }
                 if counters.secrets == 0 {
                     warn(&format!(
                         "--keys: {} has no secrets ({} of other kinds, {} that are not of a key log)",

@@ -4,11 +4,12 @@ use linkweir_engine::{Batch, Frame, Stage, TableFill};
 use linkweir_record::{HttpBatch, HttpKind};
 use linkweir_wire::{
     DecodeError, DecodeFaults, FragmentStats, Fragments, Joined, LinkType, Packet, TcpFlags,
-    Timestamp, Transport, decode, decode_plain,
+    Timestamp, Transport, Udp, decode, decode_plain,
 };
 
 use crate::config::{HttpConfig, PortSet};
 use crate::handoff::{Content, Handoff};
+use crate::key::Connection;
 use crate::matcher::Matcher;
 use crate::payload::PayloadSample;
 use crate::stats::HttpStats;
@@ -122,6 +123,31 @@ impl HttpStage {
         self.fragments = fragments;
     }
 
+    /// A datagram of UDP, perhaps of QUIC.
+    #[cold]
+    fn on_datagram(
+        &mut self,
+        packet: &Packet<'_>,
+        udp: &Udp<'_>,
+        timestamp: Timestamp,
+        out: &mut HttpBatch,
+    ) {
+        let (from, to) = (udp.src_port(), udp.dst_port());
+        if let Some(ports) = &self.ports
+            && !ports.contains(from)
+            && !ports.contains(to)
+        {
+            return;
+        }
+        let direction = Connection {
+            client: (packet.network.src(), from),
+            server: (packet.network.dst(), to),
+        };
+        let now_ns = timestamp.as_nanos();
+        let matcher = &mut self.matcher;
+        matcher.on_datagram(direction, udp.payload, now_ns, packet.vlan, out);
+    }
+
     #[expect(
         clippy::inline_always,
         reason = "a data segment must be passed over without a call"
@@ -129,6 +155,11 @@ impl HttpStage {
     #[inline(always)]
     fn on_packet(&mut self, packet: &Packet<'_>, timestamp: Timestamp, out: &mut HttpBatch) {
         let Transport::Tcp(tcp) = &packet.transport else {
+            if let Transport::Udp(udp) = &packet.transport
+                && self.matcher.reads_datagrams()
+            {
+                self.on_datagram(packet, udp, timestamp, out);
+            }
             return;
         };
         if let Some(ports) = &self.ports

@@ -1,5 +1,6 @@
 //! What a run counted: the `http` key of the summary.
 
+use linkweir_keys::ConnectionCounters;
 use linkweir_record::Source;
 use linkweir_sketch::{BoundedCounts, LogLinear};
 
@@ -10,7 +11,7 @@ const MAX_METHODS: usize = 64;
 const COMMON: [&[u8]; 5] = [b"GET", b"POST", b"HEAD", b"PUT", b"OPTIONS"];
 
 /// Counters that stand for themselves.
-const COUNTERS: usize = 22;
+const COUNTERS: usize = 25;
 
 /// Exact counters of all traffic, whatever the filters let through. Everything merges by addition.
 #[derive(Debug, Clone)]
@@ -45,6 +46,11 @@ pub struct HttpStats {
     pub followed_evicted: u64,
     /// Gaps in them that were not filled.
     pub followed_gaps: u64,
+    /// Records of TLS and packets of QUIC that were not decrypted, of connections of which others were: their secret is
+    /// missing or another.
+    pub refused_records: u64,
+    /// Frames and header blocks of HTTP/2 that no receiver takes.
+    pub bad_frames: u64,
     /// Connections of TLS without a secret that opens them.
     pub undecrypted: u64,
     /// Transactions of which names may be unknown: they were joined late, or bytes of them are missing.
@@ -55,6 +61,8 @@ pub struct HttpStats {
     pub of_http_1_1: u64,
     /// Records of HTTP/2.
     pub of_http_2: u64,
+    /// Records of HTTP/3.
+    pub of_http_3: u64,
     /// Records that were read in clear.
     pub of_clear: u64,
     /// Records that were read in TLS with keys.
@@ -87,11 +95,14 @@ impl Default for HttpStats {
             followed: 0,
             followed_evicted: 0,
             followed_gaps: 0,
+            refused_records: 0,
+            bad_frames: 0,
             undecrypted: 0,
             unknown_names: 0,
             of_http_1_0: 0,
             of_http_1_1: 0,
             of_http_2: 0,
+            of_http_3: 0,
             of_clear: 0,
             of_keys: 0,
             common: [0; COMMON.len()],
@@ -103,6 +114,16 @@ impl Default for HttpStats {
 }
 
 impl HttpStats {
+    /// Adds what became of the records of a connection with TLS.
+    pub(crate) const fn count_secrets(&mut self, counters: ConnectionCounters) {
+        let unopened = counters.without_secret + counters.refused;
+        if counters.opened > 0 {
+            self.refused_records += unopened;
+        } else if unopened > 0 {
+            self.undecrypted += 1;
+        }
+    }
+
     /// Adds what another shard counted.
     pub fn merge(&mut self, other: &Self) {
         for ((_, mine), (_, theirs)) in self.counters_mut().into_iter().zip(other.counters()) {
@@ -140,6 +161,8 @@ impl HttpStats {
             ("followed", self.followed),
             ("followed_evicted", self.followed_evicted),
             ("followed_gaps", self.followed_gaps),
+            ("refused_records", self.refused_records),
+            ("bad_frames", self.bad_frames),
             ("undecrypted", self.undecrypted),
             ("unknown_names", self.unknown_names),
             ("of_http_1_0", self.of_http_1_0),
@@ -147,6 +170,7 @@ impl HttpStats {
             ("of_http_2", self.of_http_2),
             ("of_clear", self.of_clear),
             ("of_keys", self.of_keys),
+            ("of_http_3", self.of_http_3),
         ]
     }
 
@@ -168,6 +192,8 @@ impl HttpStats {
             ("followed", &mut self.followed),
             ("followed_evicted", &mut self.followed_evicted),
             ("followed_gaps", &mut self.followed_gaps),
+            ("refused_records", &mut self.refused_records),
+            ("bad_frames", &mut self.bad_frames),
             ("undecrypted", &mut self.undecrypted),
             ("unknown_names", &mut self.unknown_names),
             ("of_http_1_0", &mut self.of_http_1_0),
@@ -175,6 +201,7 @@ impl HttpStats {
             ("of_http_2", &mut self.of_http_2),
             ("of_clear", &mut self.of_clear),
             ("of_keys", &mut self.of_keys),
+            ("of_http_3", &mut self.of_http_3),
         ]
     }
 
@@ -184,6 +211,7 @@ impl HttpStats {
         let version = match version {
             (1, 0) => &mut self.of_http_1_0,
             (1, _) => &mut self.of_http_1_1,
+            (3, _) => &mut self.of_http_3,
             _ => &mut self.of_http_2,
         };
         *version += 1;

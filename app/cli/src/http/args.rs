@@ -24,8 +24,9 @@ const AFTER_HELP: &str = after_help!(
 /// Measure HTTP transactions: one record each, with response time.
 ///
 /// HTTP/1.x is measured without TCP reassembly: a response belongs to the request whose acknowledgment number equals
-/// the sequence number of the response (the method of HTTPanalyzer). HTTP/2 is read in order: a stream is a
-/// transaction. TLS 1.2 and 1.3 are read with `--keys`. Records in text format are lines of
+/// the sequence number of the response (the method of HTTPanalyzer). Connections of HTTP/2 (and gRPC) are read in
+/// order, and each stream is a transaction. HTTPS (TLS 1.2 and 1.3) and HTTP/3 (QUIC 1 and 2) are read with `--keys`.
+/// `linkweir schema http_transaction` lists all fields of a record. Records in text format are lines of
 /// `client_ip|client_port|server_ip|server_port|request_ts|response_ts|response_time|reason_phrase|status_code|method|user_agent|host|uri`
 /// with times in seconds; an unanswered request has empty response fields, an orphan response empty request
 /// fields. `|`, `\` and bytes outside printable ASCII are written as `\xHH`.
@@ -35,8 +36,8 @@ const AFTER_HELP: &str = after_help!(
 /// unanswered. A start line must be one of HTTP/1.x; anything that only resembles one is counted as
 /// malformed.
 ///
-/// A connection of HTTP/2 may be joined late, and packets of it may be missing: then `names` is `partial` where an
-/// empty field may be unknown instead of absent; what is not sure is not guessed.
+/// A connection of HTTP/2 may be joined late, and packets of it may be missing. Fields that cannot be known then stay
+/// empty, and the field `names` says `partial` instead of `whole`.
 ///
 /// Link layers: Ethernet, IEEE 802.11, Linux cooked, raw IP, PPP, Cisco HDLC, Frame Relay, FDDI, ARCnet,
 /// SLIP, loopback, NFLOG. Tunnels: GRE, ERSPAN, VXLAN, Geneve, GTP-U, CAPWAP, IP in IP, 6in4, AYIYA,
@@ -148,7 +149,7 @@ pub(crate) enum Fanout {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "TLS")]
 pub(crate) struct KeyArgs {
-    /// Decrypt TLS 1.2 and 1.3 with the secrets in this key log: a file or a FIFO in the NSS key log format, which
+    /// Decrypt TLS 1.2 and 1.3, and QUIC, with the secrets in this key log: a file or a FIFO in the NSS key log format, which
     /// browsers and curl write if SSLKEYLOGFILE is set. It is read as it grows; with `-r` it is read to its end before
     /// the first packet. A connection must be captured from its `ClientHello` on. Secrets in pcapng captures are used
     /// without this flag. No secret is written to any output [default: none].

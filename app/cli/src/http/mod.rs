@@ -41,9 +41,19 @@ pub(crate) fn run(args: &HttpArgs) -> anyhow::Result<Exit> {
         return run_over(args, HalvesSource::new(&args.from_halves));
     }
     if let Some(records) = &args.packets_of {
+        let _keys = args.open_keys()?;
         return packets::find::<HttpKind>(records, &args.packets, &args.flags());
     }
     run_passive(args)
+}
+
+impl HttpArgs {
+    /// Reads the key log as far as it is there.
+    fn open_keys(&self) -> anyhow::Result<Option<KeySource>> {
+        let reads_files = self.input.interface.is_empty() && self.feeder.feed.is_none();
+        let open = |path| KeySource::open(path, reads_files, &self.input.secrets);
+        self.keys.keys.as_deref().map(open).transpose()
+    }
 }
 
 impl Passive for HttpArgs {
@@ -76,11 +86,7 @@ impl Passive for HttpArgs {
 
     fn config(&self) -> anyhow::Result<HttpConfig> {
         let args = &self.tracking;
-        if let Some(path) = &self.keys.keys {
-            let reads_files = self.input.interface.is_empty() && self.feeder.feed.is_none();
-            let source = KeySource::open(path, reads_files, &self.input.secrets)?;
-            self.keys.source.replace(Some(source));
-        }
+        self.keys.source.replace(self.open_keys()?);
         let bytes = |text: &Option<String>| text.as_deref().unwrap_or_default().as_bytes().to_vec();
         Ok(HttpConfig {
             timeout: args.timeout,

@@ -69,12 +69,15 @@ impl Counters for HttpCounters {
                 "1.0": stats.of_http_1_0,
                 "1.1": stats.of_http_1_1,
                 "2": stats.of_http_2,
+                "3": stats.of_http_3,
             },
             "sources": { "clear": stats.of_clear, "keys": stats.of_keys },
             "followed": {
                 "connections": stats.followed,
                 "evicted": stats.followed_evicted,
                 "gaps": stats.followed_gaps,
+                "refused_records": stats.refused_records,
+                "bad_frames": stats.bad_frames,
             },
             "undecrypted": stats.undecrypted,
             "unknown_names": stats.unknown_names,
@@ -133,12 +136,14 @@ impl Counters for HttpCounters {
         ]);
         if stats.followed > 0 {
             rows.push((
-                "HTTP/2 and TLS",
+                "HTTP/2, 3, TLS",
                 format!(
-                    "{} followed, {} without keys, {} not filled, {} with unknown names",
+                    "{} read in order, {} of them without secrets; {} not decrypted, {} not filled, {} not valid, {} with unknown names",
                     counted(stats.followed, "connection"),
                     thousands(stats.undecrypted),
+                    counted(stats.refused_records, "record"),
                     counted(stats.followed_gaps, "gap"),
+                    counted(stats.bad_frames, "frame"),
                     counted(stats.unknown_names, "transaction"),
                 ),
             ));

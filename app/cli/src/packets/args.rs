@@ -29,6 +29,8 @@ pub(crate) struct PacketArgs {
     /// Of a flow, all its packets from the first to the last are written; of an HTTP transaction, those of
     /// its connection in both directions, from the first packet of the request until, exclusive, the next
     /// segment that begins with a request after the response (a SYN of the client, 60 s without a packet).
+    /// Of HTTP/2, HTTP/3 and TLS, whose packets cannot be understood alone, they are those from the first
+    /// packet between these addresses and ports to the last byte of the response.
     #[arg(long, value_name = "EXPR", requires = "pcap_out")]
     pub(crate) pcap_filter: Option<String>,
 
@@ -37,6 +39,12 @@ pub(crate) struct PacketArgs {
     /// repeated [default: 10s, without --pcap-filter].
     #[arg(long, value_name = "[RULE=]DURATION", requires_all = ["pcap_out", "alert"])]
     pub(crate) pcap_around: Vec<String>,
+
+    /// Write the TLS secrets that are known of a connection before its first packet (pcapng Decryption Secrets
+    /// Blocks), so that other programs can decrypt it: whoever has the file can read it. Connections whose
+    /// beginning is not written are left out.
+    #[arg(long, requires = "pcap_out")]
+    pub(crate) pcap_secrets: bool,
 
     /// Maximum size of the packets that wait in the ring; the oldest leave first. Records and alerts of
     /// which packets had left are counted, as not written to `--pcap-out`.
@@ -114,6 +122,7 @@ mod tests {
         let args = PacketArgs {
             pcap_out: Some("x".to_owned()),
             pcap_filter: None,
+            pcap_secrets: false,
             pcap_around: around.iter().map(|text| (*text).to_owned()).collect(),
             pcap_ring: 1,
             pcap_ring_time: AROUND,

@@ -31,12 +31,23 @@ impl OfPackets for HttpKind {
         };
         let (request, response) = (time("request_ts_ns")?, time("response_ts_ns")?);
         let from_ns = request.or(response).ok_or("request_ts_ns")?;
+        let last_ns = response.unwrap_or(from_ns).max(from_ns);
+        let version = column("http_version");
+        let is_secured = matches!(column("tls_version"), Got::Word(_));
+        let is_stream = matches!(version, Got::Word("2" | "3"));
+        let end_ns = from_ns.saturating_add(number(column("ttlb_ns")).unwrap_or_default());
+        let (from_ns, until) = if is_secured || is_stream {
+            // Nothing of it is to be understood without the beginning of its connection.
+            (0, Until::Time(last_ns.max(end_ns)))
+        } else {
+            (from_ns, Until::NextRequest(last_ns))
+        };
         Ok(Choice {
-            protocol: 6,
+            protocol: if version == Got::Word("3") { 17 } else { 6 },
             client: end(&column, "client_ip", "client_port")?,
             server: end(&column, "server_ip", "server_port")?,
             from_ns,
-            until: Until::NextRequest(response.unwrap_or(from_ns).max(from_ns)),
+            until,
         })
     }
 }

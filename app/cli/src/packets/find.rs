@@ -8,9 +8,9 @@ use linkweir_capture::chosen::{Choice, Keeper};
 use linkweir_engine::{FaultKind, Limit, Source, SourceEvent};
 use linkweir_record::human::{counted, moment, thousands};
 
-use super::PacketArgs;
 use super::choice::{OfPackets, of_json};
 use super::out::Out;
+use super::{PacketArgs, secrets};
 use crate::conflicts;
 use crate::exit::{Exit, Wrong, say, warn};
 use crate::passive::command::Flags;
@@ -44,7 +44,11 @@ pub(crate) fn find<K: OfPackets>(
     outputs::restrict_run(false, &[], outputs::written_directories(written))?;
     let existing = flags.output.store.files.existing(false);
     let destination = args.pcap_out.as_deref().unwrap_or_default();
-    let mut keeper = Keeper::new(None, Out::open(destination, existing, true)?);
+    let mut keeper = Keeper::new(
+        None,
+        secrets::of(args, flags.input),
+        Out::open(destination, existing, true)?,
+    );
     choices.iter().for_each(|choice| keeper.choose(*choice));
     let limit = Limit::new(flags.input.count);
     let mut exit = Exit::Done;
@@ -73,7 +77,7 @@ pub(crate) fn find<K: OfPackets>(
     if absent > 0 {
         let some = some.iter().map(|choice| {
             let [client, server] = [choice.client, choice.server].map(SocketAddr::from);
-            format!("{client} to {server} at {}", moment(choice.from_ns))
+            format!("{client} to {server} at {}", moment(choice.moment_ns()))
         });
         let some: Vec<String> = some.collect();
         let rest = if some.len() as u64 == absent {

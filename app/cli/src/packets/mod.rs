@@ -4,6 +4,7 @@ mod args;
 mod choice;
 mod find;
 mod out;
+mod secrets;
 mod start;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -10,7 +10,7 @@ use linkweir_record::{Filter, RecordBatch as _};
 use super::args::{Around, PacketArgs};
 use super::choice::{self, OfPackets};
 use super::out::Out;
-use super::{Packets, Shared, State};
+use super::{Packets, Shared, State, secrets};
 use crate::exit::Wrong;
 use crate::passive::args::InputArgs;
 use crate::passive::command::Flags;
@@ -54,7 +54,11 @@ pub(crate) fn start<K: OfPackets>(
         reads_twice,
         count: flags.input.count,
         state: Mutex::new(Some(State {
-            keeper: Keeper::new(ring, Out::open(destination, existing, !is_live)?),
+            keeper: Keeper::new(
+                ring,
+                secrets::of(args, flags.input),
+                Out::open(destination, existing, !is_live)?,
+            ),
             event: 0,
             firing: Vec::new(),
         })),

@@ -18,9 +18,11 @@ use tempfile::tempdir;
 
 use crate::common::{fifo, frames_of, run};
 
-/// Server and client of each: nginx, h2o, grpcio; curl, nghttp, Chromium.
-const CAPTURES: [&str; 6] = [
+/// Server and client of each: nginx, h2o, grpcio, caddy; curl, nghttp, aioquic, Chromium.
+const CAPTURES: [&str; 8] = [
+    "caddy-h3",
     "chromium-h2",
+    "chromium-h3",
     "grpc-clear",
     "h2o-h2c",
     "nginx-h1-tls13",
@@ -95,6 +97,13 @@ fn records_are_those_of_tshark_and_of_the_logs() {
             .views()
             .all(|view| view.web().is_some_and(|web| web.tls_version > 0));
         assert_eq!(are_opened, has_keys(name), "{name}");
+        // Chromium sends its hello in pieces of any order.
+        let is_named =
+            |view: HttpTransaction<'_>| view.web().is_some_and(|web| web.sni == b"localhost");
+        assert!(
+            !name.starts_with("chromium") || batch.views().all(is_named),
+            "{name}"
+        );
     }
 }
 
@@ -132,6 +141,10 @@ fn of_a_part_of_the_traffic_nothing_wrong_is_said() {
             let mut part = frames.clone();
             part.swap(at - 1, at);
             complete[2] += check(&part, &format!("{at} earlier"));
+            let mut part = frames.clone();
+            let late = part.remove(at);
+            part.insert((at + 8).min(part.len()), late);
+            check(&part, &format!("{at} eight later"));
         }
         let times = (frames.len() - 1) / 25;
         let [without, twice, earlier] = complete;
@@ -242,5 +255,94 @@ fn secrets_in_a_capture_are_used_without_a_flag() {
         assert_eq!(ran.stdout.lines().count(), 19);
         let small = run(&[&words[..], &["--read-size", "64KiB", "--workers", "2"]].concat());
         assert_eq!(small.exits(0).stdout.lines().count(), 19);
+    }
+}
+
+/// A run that succeeds.
+fn done(words: &[&str]) -> String {
+    run(words).exits(0).stdout
+}
+
+#[test]
+fn packets_of_a_stream_can_be_opened_where_the_secrets_are_written_too() {
+    let directory = tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name).display().to_string();
+    let (out, record) = (path("out.pcapng"), path("record.jsonl"));
+    for (name, target) in [
+        ("chromium-h2", "/page/img6.png"),
+        ("chromium-h3", "/post"),
+        ("nginx-h1-tls13", "/api/form"),
+    ] {
+        let capture = bundled(&format!("{name}.pcap.gz")).display().to_string();
+        let keys = bundled(&format!("{name}.keys")).display().to_string();
+        let words = ["http", "-q", "--overwrite", "--format", "jsonl"];
+        let read = ["-r", capture.as_str(), "--keys", keys.as_str()];
+        let filter = format!("uri ~ \"^{target}\"");
+        let write = ["--pcap-out", out.as_str(), "--pcap-secrets"];
+        let all = done(&[&words[..], &read, &["--pcap-filter", &filter], &write].concat());
+        let wanted: Vec<&str> = all
+            .lines()
+            .filter(|line| line.contains(&format!("\"uri\":\"{target}")))
+            .collect();
+        assert!(!wanted.is_empty(), "{name}: {all}");
+        // Without a key log.
+        let again = done(&["http", "-q", "--format", "jsonl", "-r", &out]);
+        for one in &wanted {
+            assert!(again.lines().any(|line| line == *one), "{name}: {one}");
+        }
+        // The same by a record.
+        std::fs::write(&record, wanted[0]).unwrap();
+        let of = format!("@{record}");
+        let found = [
+            &["http", "-q", "--overwrite"][..],
+            &read,
+            &["--packets-of", &of],
+            &write,
+        ]
+        .concat();
+        done(&found);
+        let again = done(&["http", "-q", "--format", "jsonl", "-r", &out]);
+        assert!(
+            again.lines().any(|line| line == wanted[0]),
+            "{name}: {again}"
+        );
+        // Secrets are nowhere unless they are asked for.
+        done(
+            &[
+                &words[..],
+                &read,
+                &["--pcap-filter", &filter, "--pcap-out", &out],
+            ]
+            .concat(),
+        );
+        let again = done(&["http", "-q", "--format", "jsonl", "-r", &out]);
+        assert!(!again.contains("\"keys\""), "{name}: {again}");
+    }
+}
+
+#[test]
+fn two_workers_say_the_same() {
+    for name in CAPTURES {
+        let capture = bundled(&format!("{name}.pcap.gz")).display().to_string();
+        let keys = bundled(&format!("{name}.keys")).display().to_string();
+        let mut words = vec![
+            "http",
+            "-q",
+            "--sort",
+            "--format",
+            "jsonl",
+            "-r",
+            capture.as_str(),
+        ];
+        if has_keys(name) {
+            words.extend(["--keys", keys.as_str()]);
+        }
+        let one = done(&words);
+        assert!(!one.is_empty(), "{name}");
+        assert_eq!(
+            done(&[&words[..], &["--workers", "2"]].concat()),
+            one,
+            "{name}"
+        );
     }
 }

@@ -42,6 +42,12 @@ pub trait Pieces {
     fn piece(&mut self, bytes: &mut Vec<u8>, packets: u64);
 }
 
+/// Knows the secrets of connections.
+pub trait Secrets: Send + std::fmt::Debug {
+    /// Lines of a key log (RFC 9850) to stand before this frame: those of a connection that begins with it.
+    fn before(&mut self, frame: &Frame<'_>) -> Option<String>;
+}
+
 /// Bytes that are handed over at a time.
 const PIECE_BYTES: usize = 256 << 10;
 
@@ -59,6 +65,7 @@ struct Gate<W> {
     selector: Selector,
     left: Left,
     pcapng: Pcapng,
+    secrets: Option<Box<dyn Secrets>>,
     piece: Vec<u8>,
     packets_in_piece: u64,
     out: W,
@@ -94,9 +101,10 @@ impl Left {
 }
 
 impl<W: Pieces> Keeper<W> {
-    /// One whose choices come after the packets, which wait in `ring`; without, before them. A file begins in `out`.
+    /// One whose choices come after the packets, which wait in `ring`; without, before them. A file begins in `out`;
+    /// with `secrets` other programs can open what is written.
     #[must_use]
-    pub fn new(ring: Option<Ring>, out: W) -> Self {
+    pub fn new(ring: Option<Ring>, secrets: Option<Box<dyn Secrets>>, out: W) -> Self {
         let mut piece = Vec::new();
         let pcapng = Pcapng::begin(&mut piece);
         Self {
@@ -105,6 +113,7 @@ impl<W: Pieces> Keeper<W> {
                 selector: Selector::default(),
                 left: Left::default(),
                 pcapng,
+                secrets,
                 piece,
                 packets_in_piece: 0,
                 out,
@@ -198,6 +207,10 @@ impl<W: Pieces> Gate<W> {
         if self.selector.takes(frame) {
             self.counts.packets += 1;
             self.counts.bytes += frame.bytes.len() as u64;
+            let secrets = self.secrets.as_mut().and_then(|of| of.before(frame));
+            if let Some(lines) = secrets {
+                Pcapng::secrets(&lines, &mut self.piece);
+            }
             self.pcapng.frame(frame, &mut self.piece);
             self.packets_in_piece += 1;
             if self.piece.len() >= PIECE_BYTES {

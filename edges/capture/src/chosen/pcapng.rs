@@ -11,6 +11,9 @@ use linkweir_wire::LinkType;
 const SECTION: u32 = 0x0a0d_0d0a;
 const INTERFACE: u32 = 1;
 const ENHANCED_PACKET: u32 = 6;
+const DECRYPTION_SECRETS: u32 = 10;
+/// The secrets are a key log of TLS.
+const KEY_LOG: u32 = 0x544c_534b;
 /// Interfaces of a section; with more a new section begins, so that the table of them stays small.
 const MAX_INTERFACES: usize = 4096;
 
@@ -47,6 +50,17 @@ impl Pcapng {
             frame.wire_len.max(captured),
         ];
         block(ENHANCED_PACKET, &words, frame.bytes, out);
+    }
+
+    /// Appends lines of a key log (sec. 4.7), for the frames behind them.
+    pub fn secrets(lines: &str, out: &mut Vec<u8>) {
+        let length = u32::try_from(lines.len()).unwrap_or(u32::MAX);
+        block(
+            DECRYPTION_SECRETS,
+            &[KEY_LOG, length],
+            lines.as_bytes(),
+            out,
+        );
     }
 
     /// Describes an interface; its number.

@@ -16,10 +16,21 @@ pub struct Choice {
     pub client: Endpoint,
     /// The other end.
     pub server: Endpoint,
-    /// Capture time of the first packet, nanoseconds since the epoch.
+    /// Capture time of the first packet, nanoseconds since the epoch; 0: the first of its connection.
     pub from_ns: u64,
     /// Where it ends.
     pub until: Until,
+}
+
+impl Choice {
+    /// A moment at which it was there: the first that is known, nanoseconds since the epoch.
+    #[must_use]
+    pub const fn moment_ns(&self) -> u64 {
+        match (self.from_ns, self.until) {
+            (0, Until::Time(at) | Until::NextRequest(at)) => at,
+            (from, _) => from,
+        }
+    }
 }
 
 /// The end of a [`Choice`].

@@ -215,7 +215,11 @@ fn times_begin_end_and_are_counted() {
 fn what_left_the_ring_unwritten_is_counted() {
     let (frames, [first, answered, ..]) = two_transactions();
     let run = |max_bytes: usize| {
-        let mut keeper = Keeper::new(Some(Ring::new(max_bytes, u64::MAX)), Written::default());
+        let mut keeper = Keeper::new(
+            Some(Ring::new(max_bytes, u64::MAX)),
+            None,
+            Written::default(),
+        );
         for one in &frames {
             let reference = FrameRef {
                 timestamp: Timestamp::from_nanos(one.timestamp_ns),

@@ -134,7 +134,7 @@ impl Matcher {
 
     /// When something times out next.
     pub(crate) fn deadline_ns(&self) -> Option<u64> {
-        (!self.pending.is_empty() || !self.output.web.is_empty()).then_some(self.deadline_ns)
+        (!self.pending.is_empty() || !self.output.web.follows_none()).then_some(self.deadline_ns)
     }
 
     /// Capture time in milliseconds, modulo 2^32.
@@ -177,7 +177,7 @@ impl Matcher {
         while let Some(gone) = self.watch.expire(limit) {
             self.on_gone(gone, out);
         }
-        let is_following = !self.output.web.is_empty();
+        let is_following = !self.output.web.follows_none();
         if is_following {
             self.expire_followed(limit, self.timeout_ns, out);
         }

@@ -417,6 +417,60 @@ fn streams_that_never_end_are_bounded() {
 }
 
 #[test]
+fn peers_that_break_the_rules_cost_little_and_make_nothing_up() {
+    // Streams that are reset as soon as they begin (CVE-2023-44487): each is a record, and none waits.
+    let mut client = Encoder::default();
+    let mut talk = Conversation::v4(40_000).spaced(1_000);
+    talk.client_sends(opening());
+    for stream in (1..20_000).step_by(2) {
+        let reset = frame(RST_STREAM, 0, stream, &8_u32.to_be_bytes());
+        talk.client_sends([client.get(stream, "/"), reset].concat());
+    }
+    let outcome = look(&talk);
+    assert_eq!(
+        (outcome.stats.unanswered, outcome.stats.table_full),
+        (10_000, 0)
+    );
+
+    // What a server may not send: an answer to a stream of nobody, content of none, trailers without a response, a second
+    // response, fields that ask for 16 MB, a table that is never used.
+    let (mut client, mut server) = (Encoder::default(), Encoder::default());
+    let ok = server.block(&[(":status", "200")]);
+    let filler = server.block(&[("x-filler", &"f".repeat(100))]);
+    let bomb = [&ok[..], &filler, &[0xBE; 60_000]].concat();
+    let parts: Vec<Vec<u8>> = bomb.chunks(16_000).map(<[u8]>::to_vec).collect();
+    let mut talk = Conversation::v4(40_001).spaced(1_000);
+    talk.client_sends(opening())
+        .client_sends([client.get(1, "/one"), client.get(3, "/three")].concat())
+        .server_sends(frame(SETTINGS, 0, 0, &[0, 1, 0, 0xFF, 0xFF, 0xFF]))
+        .server_sends(frame(HEADERS, END_HEADERS | END_STREAM, 99, &ok))
+        .server_sends(frame(DATA, END_STREAM, 77, b"content"))
+        .server_sends(frame(HEADERS, END_HEADERS, 1, &ok))
+        .server_sends(frame(HEADERS, END_HEADERS, 1, &[0x8D]))
+        .server_sends(frame(HEADERS, 0, 3, &parts[0]));
+    for (at, part) in parts.iter().enumerate().skip(1) {
+        let flags = if at + 1 == parts.len() {
+            END_HEADERS
+        } else {
+            0
+        };
+        talk.server_sends(frame(9, flags, 3, part));
+    }
+    talk.server_sends(frame(DATA, END_STREAM, 1, b"content"))
+        .server_sends(frame(DATA, END_STREAM, 3, b"content"));
+    let lines = told(&batch_of(&talk.frames()));
+    let expected = [
+        "complete GET /one 200 ",
+        "complete GET /three 200 ",
+        "orphan   200 ",
+    ];
+    assert_eq!(lines.len(), expected.len(), "{lines:?}");
+    for (line, expected) in lines.iter().zip(expected) {
+        assert!(line.starts_with(expected), "{lines:?}");
+    }
+}
+
+#[test]
 fn a_stream_that_is_silent_times_out_and_the_next_connection_of_the_ports_is_its_own() {
     let (mut client, mut server) = (Encoder::default(), Encoder::default());
     let mut talk = Conversation::v4(40_000);

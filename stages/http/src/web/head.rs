@@ -54,6 +54,16 @@ impl Head {
         self.is_partial = false;
     }
 
+    /// Whether a field with this name says something: those of [`Head::take`].
+    pub(super) fn wants(name: &[u8]) -> bool {
+        // Most are not, and differ in their first bytes.
+        match name {
+            [b':', ..] | b"host" | b"user-agent" | b"content-type" => true,
+            [b'g', ..] => name.starts_with(b"grpc-"),
+            _ => false,
+        }
+    }
+
     /// Takes note of a field.
     pub(super) fn take(&mut self, field: Field<'_>) {
         if self.count == 0 {

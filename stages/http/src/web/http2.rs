@@ -44,6 +44,15 @@ impl Http2 {
         self.server.counters().lost
     }
 
+    /// Frames and header blocks that no receiver takes.
+    pub(super) fn bad_frames(&self) -> u64 {
+        let sides = [&self.client, &self.server].map(Direction::counters);
+        sides
+            .iter()
+            .map(|side| side.bad_frames + side.bad_blocks)
+            .sum()
+    }
+
     /// What a side says, and the streams.
     pub(super) const fn split(&mut self, side: Side) -> (&mut Direction, &mut Streams) {
         let direction = match side {

@@ -1,6 +1,6 @@
 //! What the bytes of a followed connection are: HTTP/2, or TLS with HTTP/2 or HTTP/1.x inside.
 
-use linkweir_keys::{About, Listener, LiveLog};
+use linkweir_keys::{About, Due, Listener, LiveLog};
 use linkweir_proto::http2::hpack::Strings;
 use linkweir_record::{HttpBatch, Web};
 use linkweir_stream::Piece;
@@ -8,7 +8,7 @@ use linkweir_table::Id;
 use linkweir_wire::{SeqNumber, Side};
 
 use super::http2::{Http2, begins};
-use super::streams::{Ear, Streams};
+use super::streams::{Ear, Listening, Streams};
 use super::{Inside, Layer, Plain, Reading, columns};
 use crate::key::Connection;
 use crate::matcher::Matcher;
@@ -44,7 +44,7 @@ impl To<'_> {
             *read_to = SeqNumber(read_to.0.wrapping_add(len));
         }
         match layer {
-            Layer::Http2(http2) => self.http2(http2, side, piece, Web::default()),
+            Layer::Http2(http2) => self.http2(http2, side, piece, &Web::default()),
             Layer::Tls(tls, inside) => {
                 let Some(keys) = self.keys else {
                     return;
@@ -69,10 +69,9 @@ impl To<'_> {
         streams: &'a mut Streams,
         side: Side,
         losses: u64,
-        web: Web<'a>,
+        web: &'a Web<'a>,
     ) -> (Ear<'a>, &'a mut Strings) {
-        let ear = Ear {
-            streams,
+        let listening = Listening {
             common: &mut self.reading.common,
             records: &mut self.matcher.output.records,
             out: self.out,
@@ -80,13 +79,15 @@ impl To<'_> {
             vlan: self.vlan,
             side,
             losses,
+            version: (2, 0),
             web,
         };
+        let ear = listening.ear(streams);
         (ear, &mut self.reading.strings)
     }
 
     /// Bytes of HTTP/2.
-    fn http2(&mut self, http2: &mut Http2, side: Side, piece: Piece<'_>, web: Web<'_>) {
+    fn http2(&mut self, http2: &mut Http2, side: Side, piece: Piece<'_>, web: &Web<'_>) {
         let losses = http2.losses();
         let (direction, streams) = http2.split(side);
         let (mut ear, strings) = self.ear(streams, side, losses, web);
@@ -103,7 +104,7 @@ impl To<'_> {
             Layer::Tls(tls, Inside::Http2(http2)) => (http2, columns(tls.about())),
             Layer::Tls(..) => return,
         };
-        let (mut ear, _) = self.ear(&mut http2.streams, Side::Server, 0, web);
+        let (mut ear, _) = self.ear(&mut http2.streams, Side::Server, 0, &web);
         ear.end_before(limit_ns);
     }
 
@@ -140,10 +141,12 @@ impl To<'_> {
         // What the segment acknowledges may be more than was seen by now, or less: then the other side's came early.
         let is_seen = |ack: &SeqNumber| !their_end.before(*ack);
         let known = self.ack.filter(is_seen).and_then(|ack| theirs.before(ack));
-        // Of a request then none that a response has.
-        let unknown = match side {
-            Side::Client => LOST / 2,
-            Side::Server => 0,
+        // Of a request then none that a response has; of a response one behind the request that came late: with TLS it is
+        // longer.
+        let unknown = match (side, self.ack) {
+            (Side::Client, _) => LOST / 2,
+            (Side::Server, Some(ack)) if their_end.before(ack) => ack.0.wrapping_sub(their_end.0),
+            (Side::Server, _) => 0,
         };
         let payload_len = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
         let segment = Segment {
@@ -201,6 +204,26 @@ impl Inside {
 }
 
 impl Listener for TlsEar<'_, '_> {
+    fn due(&mut self, side: Side) -> Due {
+        let Inside::Http2(http2) = &mut *self.inside else {
+            return Due::All;
+        };
+        let (direction, streams) = http2.split(side);
+        match (direction.passes(), direction.needs()) {
+            (Some((len, stream)), _) if streams.is_of_messages(stream) => Due::Bytes(len as usize),
+            (Some((len, _)), _) => Due::Length(len as usize),
+            (None, Some(len)) => Due::Bytes(len),
+            (None, None) => Due::All,
+        }
+    }
+
+    fn passed(&mut self, about: &About, side: Side, len: u32, ts_ns: u64) {
+        if let Inside::Http2(http2) = &mut *self.inside {
+            self.to
+                .http2(http2, side, Piece::Gap(len, ts_ns), &columns(about));
+        }
+    }
+
     fn data(&mut self, about: &About, side: Side, bytes: &[u8], ts_ns: u64) {
         if let Inside::Unknown { is_lost, next } = self.inside {
             *self.inside = Inside::of(about, side, bytes, *is_lost, *next);
@@ -208,7 +231,7 @@ impl Listener for TlsEar<'_, '_> {
         match self.inside {
             Inside::Http2(http2) => {
                 self.to
-                    .http2(http2, side, Piece::Bytes(bytes, ts_ns), columns(about));
+                    .http2(http2, side, Piece::Bytes(bytes, ts_ns), &columns(about));
             }
             Inside::Http1(sides) => self.to.http1(sides, about, side, bytes, ts_ns),
             Inside::Unknown { .. } => {}

@@ -1,4 +1,4 @@
-//! Connections that are read in order: HTTP/2, and TLS that the secrets of a key log open.
+//! Connections that are read in order: HTTP/2, and TLS and QUIC that the secrets of a key log open.
 //!
 //! Everything else is read from single segments. A connection gets here by how one of its segments begins, and then
 //! all of its segments come here, because their ports are noted where those of watched heads are. What TLS holds of
@@ -9,7 +9,9 @@
 mod grpc;
 mod head;
 mod http2;
+mod http3;
 mod layers;
+mod quic;
 mod read;
 mod streams;
 
@@ -176,6 +178,8 @@ pub(crate) struct Connections {
     keys: Option<Arc<LiveLog>>,
     awaits_keys: bool,
     table: Table<Entry>,
+    /// Of QUIC.
+    quic: Table<quic::Entry>,
     tools: Option<Box<Tools>>,
     /// Streams that may wait, of all connections.
     max_streams: usize,
@@ -220,6 +224,7 @@ impl Connections {
             awaits_keys: config.awaits_keys,
             // Memory is reserved, not touched.
             table: Table::with_capacity(MAX_CONNECTIONS),
+            quic: quic::table(),
             tools: None,
             max_streams: config.max_pending,
             held: 0,
@@ -230,6 +235,11 @@ impl Connections {
     #[inline]
     pub(crate) const fn is_empty(&self) -> bool {
         self.table.is_empty()
+    }
+
+    /// Whether no connection of QUIC is followed either.
+    pub(crate) const fn follows_none(&self) -> bool {
+        self.table.is_empty() && self.quic.is_empty()
     }
 
     /// Whether connections of TLS are of interest.
@@ -312,6 +322,14 @@ impl Connections {
             })),
             label: None,
         };
+        self.ensure_tools();
+        let hash = self.file_under(&connection);
+        // There is room.
+        drop(self.table.insert(hash, entry));
+    }
+
+    /// Makes what is needed to read connections, with the first one.
+    fn ensure_tools(&mut self) {
         let max_streams = self.max_streams;
         self.tools.get_or_insert_with(|| {
             Box::new(Tools {
@@ -326,9 +344,6 @@ impl Connections {
                 },
             })
         });
-        let hash = self.file_under(&connection);
-        // There is room.
-        drop(self.table.insert(hash, entry));
     }
 
     /// The connection without a segment for longest, where one has to go, or where it was silent since `limit_ns`.

@@ -1,12 +1,14 @@
 //! Which connections are followed, from where to where: what segments do to them.
 
+use std::sync::Arc;
+
 use linkweir_proto::http1::classify;
 use linkweir_record::{HttpBatch, Web};
 use linkweir_table::Id;
 use linkweir_wire::{SeqNumber, Side, Tcp, TcpFlags};
 
 use super::layers::To;
-use super::{Beginning, Followed, Late, Layer, Tools};
+use super::{Beginning, Followed, Inside, Late, Layer, Tools};
 use crate::halves::request_parts;
 use crate::key::{Connection, ConnectionHash};
 use crate::matcher::Matcher;
@@ -121,7 +123,8 @@ impl Matcher {
             self.with_followed(id, waiting.vlan, out, |ends, _, to| {
                 if let Layer::Http2(http2) = &mut ends.layer {
                     let streams = &mut http2.streams;
-                    let (mut ear, _) = to.ear(streams, Side::Client, 0, Web::default());
+                    let web = Web::default();
+                    let (mut ear, _) = to.ear(streams, Side::Client, 0, &web);
                     ear.upgraded(&parts);
                 }
             });
@@ -226,7 +229,8 @@ impl Matcher {
         let (Some(connection), Some(mut tools)) = (connection, web.tools.take()) else {
             return;
         };
-        let keys = web.keys.clone();
+        let is_sealed = matches!(followed.layer, Layer::Tls(..));
+        let keys = web.keys.as_ref().filter(|_| is_sealed).map(Arc::clone);
         let Tools { late, reading } = &mut *tools;
         let mut to = To {
             matcher: self,
@@ -272,11 +276,11 @@ impl Matcher {
         for reader in [&followed.client, &followed.server] {
             stats.followed_gaps += reader.counters().gaps;
         }
+        if let Layer::Http2(http2) | Layer::Tls(_, Inside::Http2(http2)) = &followed.layer {
+            stats.bad_frames += http2.bad_frames();
+        }
         if let Layer::Tls(tls, _) = followed.layer {
-            let counters = tls.counters();
-            if counters.opened == 0 && counters.without_secret + counters.refused > 0 {
-                stats.undecrypted += 1;
-            }
+            stats.count_secrets(tls.counters());
             if let (Some(keys), Some(tools)) = (&web.keys, &mut web.tools) {
                 tls.end(&mut tools.reading.sealed.shared(keys));
             }
@@ -303,11 +307,13 @@ impl Matcher {
             |matcher, id, out| matcher.end_streams(id, limit_ns, out),
             out,
         );
+        self.expire_quic(silent_ns, limit_ns, out);
     }
 
     /// The input has ended: nothing more is read.
     pub(crate) fn close_all_followed(&mut self, out: &mut HttpBatch) {
         self.each_followed(|matcher, id, out| matcher.close_followed(id, out), out);
+        self.close_quic(out);
     }
 
     fn each_followed(

@@ -1,5 +1,6 @@
-//! The streams of an HTTP/2 connection: each is a transaction.
+//! The streams of a connection of HTTP/2 or HTTP/3: each is a transaction.
 
+use std::cell::Cell;
 use std::collections::VecDeque;
 
 use linkweir_proto::http2::direction::{Headers, Listener};
@@ -54,10 +55,14 @@ struct Stream {
 #[derive(Debug, Default)]
 pub(super) struct Streams {
     waiting: VecDeque<Stream>,
+    /// Where the stream stood that was looked for last.
+    last: Cell<usize>,
     /// Streams that have ended without their request.
     early: usize,
     /// The first and the last number of a request that was seen: even ones, which a server promises, and odd ones.
     seen: [Option<(u32, u32)>; 2],
+    /// Whether they may begin in another order than that of their numbers: who reads them knows which are over.
+    any_order: bool,
 }
 
 /// What streams share with those of other connections.
@@ -95,8 +100,42 @@ pub(super) struct Ear<'a> {
     pub(super) side: Side,
     /// Losses of the server's direction so far.
     pub(super) losses: u64,
+    /// The version of HTTP.
+    pub(super) version: (u8, u8),
     /// What the connection says of all its streams.
-    pub(super) web: Web<'a>,
+    pub(super) web: &'a Web<'a>,
+}
+
+/// An [`Ear`] without its streams.
+#[derive(Debug)]
+pub(super) struct Listening<'a> {
+    pub(super) common: &'a mut Common,
+    pub(super) records: &'a mut Records,
+    pub(super) out: &'a mut HttpBatch,
+    pub(super) connection: Connection,
+    pub(super) vlan: Option<u16>,
+    pub(super) side: Side,
+    pub(super) losses: u64,
+    pub(super) version: (u8, u8),
+    pub(super) web: &'a Web<'a>,
+}
+
+impl<'a> Listening<'a> {
+    /// Who listens for these streams.
+    pub(super) fn ear(self, streams: &'a mut Streams) -> Ear<'a> {
+        Ear {
+            streams,
+            common: self.common,
+            records: self.records,
+            out: self.out,
+            connection: self.connection,
+            vlan: self.vlan,
+            side: self.side,
+            losses: self.losses,
+            version: self.version,
+            web: self.web,
+        }
+    }
 }
 
 impl Stream {
@@ -111,19 +150,43 @@ impl Stream {
 }
 
 impl Streams {
+    /// Of a connection of QUIC.
+    pub(super) fn in_any_order() -> Self {
+        Self {
+            any_order: true,
+            ..Self::default()
+        }
+    }
+
     /// Bytes that they keep, without their texts.
     pub(super) fn held(&self) -> usize {
         self.waiting.capacity() * size_of::<Stream>()
     }
 
     fn find(&self, id: u32) -> Result<usize, usize> {
-        self.waiting.binary_search_by_key(&id, |stream| stream.id)
+        let stands = |at: usize| self.waiting.get(at).is_some_and(|stream| stream.id == id);
+        // Mostly it is the one before, the oldest, or a new one.
+        if let Some(at) = [self.last.get(), 0].into_iter().find(|at| stands(*at)) {
+            return Ok(at);
+        }
+        if self.waiting.back().is_none_or(|stream| stream.id < id) {
+            return Err(self.waiting.len());
+        }
+        let found = self.waiting.binary_search_by_key(&id, |stream| stream.id);
+        self.last.set(found.unwrap_or_else(|at| at));
+        found
+    }
+
+    /// Whether what a stream carries is looked at: messages of gRPC.
+    pub(super) fn is_of_messages(&self, id: u32) -> bool {
+        let stream = self.find(id).ok().and_then(|at| self.waiting.get(at));
+        stream.is_some_and(|stream| stream.call.is_some())
     }
 
     /// Whether a stream was seen, and is over.
     fn is_over(&self, id: u32) -> bool {
         let seen = self.seen.get(id as usize % 2).copied().flatten();
-        seen.is_some_and(|(first, last)| (first..=last).contains(&id))
+        !self.any_order && seen.is_some_and(|(first, last)| (first..=last).contains(&id))
     }
 }
 
@@ -398,7 +461,7 @@ impl Ear<'_> {
             status_code: stream.status,
             interim_responses: stream.interim,
             vlan: stream.vlan,
-            version: (2, 0),
+            version: self.version,
             state,
             ..row_of(&self.connection)
         };
@@ -414,7 +477,7 @@ impl Ear<'_> {
             is_partial,
             stream_id: Some(stream.id),
             grpc: stream.call.as_ref().map(|call| call.finish()),
-            ..self.web
+            ..*self.web
         };
         self.records.record_web(row, &text, Some(web), self.out);
         self.common.scratch = scratch;
@@ -422,6 +485,10 @@ impl Ear<'_> {
 }
 
 impl Listener for Ear<'_> {
+    fn wants(&self) -> fn(&[u8]) -> bool {
+        Head::wants
+    }
+
     fn field(&mut self, field: Field<'_>) {
         self.common.head.take(field);
     }
