@@ -26,8 +26,8 @@ Exit codes:
 
 /// Print the columns of a kind of records, as documentation or as statements that create tables.
 ///
-/// Kinds are `http_transaction` (`linkweir http`), `flow` (`flows`), `gateway_event` (`gateway`),
-/// `load_session` (`load`) and `http_half` (`halves`). Columns are never removed or renamed, nor do their
+/// Kinds are `http_transaction` (`linkweir http`), `flow`, `tls_handshake` and `dns_query` (`flows`, by its `--kind`),
+/// `gateway_event` (`gateway`), `load_session` (`load`) and `http_half` (`halves`). Columns are never removed or renamed, nor do their
 /// types change; each added column increments the version of the kind.
 ///
 /// For ClickHouse: a table of the Kafka engine for the messages of `-w kafka://`, the table of the records,

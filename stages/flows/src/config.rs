@@ -41,6 +41,10 @@ pub struct FlowsConfig {
     pub step: Option<Duration>,
     /// Give the heads of HTTP messages ([`linkweir_record::flow::Message`]).
     pub with_messages: bool,
+    /// Give queries of DNS ([`FlowBatch::queries`](linkweir_record::FlowBatch::queries)).
+    pub with_queries: bool,
+    /// Give handshakes of TLS ([`FlowBatch::handshakes`](linkweir_record::FlowBatch::handshakes)).
+    pub with_handshakes: bool,
     /// Look at payloads: application, names.
     pub with_names: bool,
     /// Mixed into the hash of the table, so that collisions cannot be chosen from outside.
@@ -68,6 +72,8 @@ impl Default for FlowsConfig {
             periodic: None,
             step: None,
             with_messages: false,
+            with_queries: false,
+            with_handshakes: false,
             with_names: true,
             hash_seed: 0,
             anonymizer: None,

@@ -121,6 +121,11 @@ impl FlowsStage {
         let Some(flow) = self.flows.get(slot) else {
             return;
         };
+        if row.extent == Extent::Final {
+            let ends = flow.ends();
+            self.layer7
+                .end_handshake(flow.layer7, &ends, row.protocol, out);
+        }
         let mut scratch = row;
         let text = self.layer7.fill(flow.layer7, &mut scratch);
         self.stats.record(&row);

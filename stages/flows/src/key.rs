@@ -43,6 +43,21 @@ impl FlowKey {
             }
             Network::V6(_) | Network::None => (bits(network.src()), bits(network.dst())),
         };
+        Self::ordered((src, src_port), (dst, dst_port), protocol)
+    }
+
+    /// The key of what is between two ends.
+    pub(crate) fn between(one: (IpAddr, u16), other: (IpAddr, u16), protocol: Protocol) -> Self {
+        Self::ordered((bits(one.0), one.1), (bits(other.0), other.1), protocol).0
+    }
+
+    /// Both ends by their numbers, and whether the first is the lower.
+    #[inline]
+    fn ordered(
+        (src, src_port): (Address, u16),
+        (dst, dst_port): (Address, u16),
+        protocol: Protocol,
+    ) -> (Self, bool) {
         let is_low = (src, src_port) <= (dst, dst_port);
         let ((low, low_port), (high, high_port)) = if is_low {
             ((src, src_port), (dst, dst_port))
@@ -145,6 +160,8 @@ mod tests {
         assert_eq!(a.hash(7), b.hash(7));
         assert_eq!(a.end(true), ("10.0.0.1".parse().unwrap(), 4000));
         assert_eq!(a.end(false), ("10.0.0.2".parse().unwrap(), 80));
+        let ends = [a.end(true), a.end(false)];
+        assert_eq!(FlowKey::between(ends[1], ends[0], Protocol::Tcp), a);
         let (udp, _) = FlowKey::of(&Network::V4(&there), Protocol::Udp, 4000, 80);
         assert_ne!(a, udp);
         assert_ne!(a.id(1), a.id(2));

@@ -132,6 +132,7 @@ impl FlowsStage {
             impossible_sequences: self.pools.impossible,
             forgotten_segments: self.pools.forgotten,
             layer7_refused: layer7.states_refused,
+            queries_evicted: layer7.queries_evicted,
             fragments: self.fragments().lost,
             ..self.stats
         }
@@ -556,13 +557,16 @@ impl Stage for FlowsStage {
         {
             recorder.advance(now.as_nanos(), out);
         }
+        self.layer7.end_queries(Some(self.now), out);
         if self.now >= self.due {
             self.look_at_wheel(out);
         }
     }
 
     fn next_deadline(&self) -> Option<Timestamp> {
-        (!self.flows.is_empty()).then(|| Timestamp::from_nanos(self.due))
+        let flows = (!self.flows.is_empty()).then_some(self.due);
+        let due = flows.into_iter().chain(self.layer7.queries_due()).min();
+        due.map(Timestamp::from_nanos)
     }
 
     fn finish(&mut self, out: &mut FlowBatch) -> bool {
@@ -579,6 +583,7 @@ impl Stage for FlowsStage {
                 self.end(slot, None, out);
             }
         }
+        self.layer7.end_queries(None, out);
         if let Some(recorder) = &mut self.recorder {
             recorder.finish(out);
         }

@@ -37,6 +37,8 @@ pub struct FlowsStats {
     pub forgotten_segments: u64,
     /// Flows whose payload was not looked at, for want of room.
     pub layer7_refused: u64,
+    /// Queries of DNS that left before their response, because too many waited.
+    pub queries_evicted: u64,
 }
 
 impl FlowsStats {
@@ -58,6 +60,7 @@ impl FlowsStats {
             (&mut self.impossible_sequences, other.impossible_sequences),
             (&mut self.forgotten_segments, other.forgotten_segments),
             (&mut self.layer7_refused, other.layer7_refused),
+            (&mut self.queries_evicted, other.queries_evicted),
         ] {
             *mine = mine.saturating_add(theirs);
         }

@@ -16,6 +16,7 @@ use crate::units;
 
 const EXAMPLES: &str = after_help!(
     "  linkweir flows -r trace.pcap.zst -w flows.jsonl
+  linkweir flows -r trace.pcap.zst --kind dns -w dns.log
   linkweir flows -i eth0 --internal nets.txt --format tstat -w logs/ --archive link.lwa --console 127.0.0.1:8080"
 );
 
@@ -145,9 +146,9 @@ pub(crate) enum FlowFormat {
     Jsonl,
     /// Comma-separated, with a header.
     Csv,
-    /// Zeek's conn.log.
+    /// Zeek's conn.log, ssl.log or dns.log.
     Zeek,
-    /// Zeek's conn.log as JSON.
+    /// The same as JSON.
     ZeekJson,
     /// CSV that spreadsheets open without formulas or rounding.
     Spreadsheet,
@@ -176,12 +177,30 @@ impl FlowFormat {
     }
 }
 
+/// What there is a record of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum FlowRecords {
+    /// Each flow.
+    Flow,
+    /// Each handshake of TLS, in TCP and QUIC.
+    Tls,
+    /// Each query of DNS, with its response.
+    Dns,
+}
+
 /// Formats and stores of flows.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Output")]
 pub(crate) struct FlowStoreArgs {
+    /// What the records of `-w` are: one of each flow, of each TLS handshake (version, cipher suite, names, certificate,
+    /// time; of TCP and QUIC, as far as it is not encrypted), or of each DNS query (name, type, answers, response time; not
+    /// of encrypted DNS). `linkweir schema tls_handshake` and `dns_query` list their fields. The summary, archive and other
+    /// outputs are of flows in any case.
+    #[arg(long, value_name = "KIND", default_value = "flow")]
+    pub(crate) kind: FlowRecords,
+
     /// Format of the records [default: by the extension: .jsonl .json .ndjson, .csv, .parquet, .arrow,
-    /// .zeek or conn.log, .zeek.json, .txt .text .log; otherwise text].
+    /// .zeek or conn.log, ssl.log, dns.log, .zeek.json, .txt .text .log; otherwise text].
     #[arg(long, value_name = "FORMAT")]
     pub(crate) format: Option<FlowFormat>,
 

@@ -1,6 +1,7 @@
 //! `linkweir flows`: every TCP and UDP flow of captures and interfaces.
 
 mod args;
+mod beside;
 mod summary;
 
 use std::hash::{BuildHasher, RandomState};
@@ -12,7 +13,7 @@ use anyhow::anyhow;
 use linkweir_console::Pages;
 use linkweir_engine::{NamedFlowSplitter, Outputs};
 use linkweir_flows::{FlowsConfig, FlowsStage, FlowsStats, Subnets};
-use linkweir_record::FlowKind;
+use linkweir_record::{DnsKind, FlowKind, TlsKind};
 use linkweir_report::FlowReport;
 use linkweir_sink::{OutputOptions, is_collector, open_ipfix, open_sink};
 use linkweir_tstat::archive::open_archive;
@@ -20,7 +21,8 @@ use linkweir_tstat::rrd::{RrdOptions, open_rrd};
 use linkweir_tstat::{TstatOptions, open_histograms, open_tstat};
 use linkweir_wire::{DecodeFaults, FragmentStats};
 
-use self::args::FlowFormat;
+use self::args::{FlowFormat, FlowRecords};
+use self::beside::Beside;
 use crate::archive::Browser;
 use crate::exit::Wrong;
 use crate::files::{self, refused};
@@ -97,6 +99,8 @@ impl Passive for FlowsArgs {
             periodic: tracking.periodic,
             step: has_steps.then_some(store.step),
             with_messages: is_tree,
+            with_queries: store.kind == FlowRecords::Dns,
+            with_handshakes: store.kind == FlowRecords::Tls,
             with_names: !tracking.no_names,
             // A secret of this process: nobody can aim at a cell of the table.
             hash_seed: RandomState::new().hash_one(0_u8),
@@ -148,14 +152,27 @@ impl Passive for FlowsArgs {
                 "--sample: the histograms of --format tstat count every flow; sample another format".to_owned()
             )));
         }
+        self.check_kind(destinations)?;
         let mut outputs = Outputs::default();
         let format = store.format;
+        let lines = format.and_then(FlowFormat::lines);
         for destination in destinations {
             let (to, options) = ((*destination).to_owned(), options.clone());
-            let open = move || match format {
-                Some(FlowFormat::Tstat) if !to.contains("://") => open_tstat(Path::new(&to), tree),
-                _ if is_collector(&to) => open_ipfix(&to, options.clone()),
-                format => open_sink(&to, format.and_then(FlowFormat::lines), options.clone()),
+            let kind = store.kind;
+            let open = move || match (kind, format) {
+                (FlowRecords::Tls, _) => {
+                    let sink = open_sink::<TlsKind>(&to, lines, options.clone())?;
+                    Ok(Beside::boxed(sink, |flows| &flows.handshakes))
+                }
+                (FlowRecords::Dns, _) => {
+                    let sink = open_sink::<DnsKind>(&to, lines, options.clone())?;
+                    Ok(Beside::boxed(sink, |flows| &flows.queries))
+                }
+                (FlowRecords::Flow, Some(FlowFormat::Tstat)) if !to.contains("://") => {
+                    open_tstat(Path::new(&to), tree)
+                }
+                (FlowRecords::Flow, _) if is_collector(&to) => open_ipfix(&to, options.clone()),
+                (FlowRecords::Flow, _) => open_sink(&to, lines, options.clone()),
             };
             outputs.open(*destination, open).map_err(refused)?;
         }
@@ -221,6 +238,28 @@ impl Passive for FlowsArgs {
 
     fn page(outputs: &mut Outputs<FlowKind>) -> Option<Page> {
         start_page(outputs, FlowReport::render)
+    }
+}
+
+impl FlowsArgs {
+    /// Refuses what only records of flows can be.
+    fn check_kind(&self, destinations: &[&str]) -> anyhow::Result<()> {
+        let store = &self.store;
+        if store.kind == FlowRecords::Flow {
+            return Ok(());
+        }
+        let why = if store.format == Some(FlowFormat::Tstat) {
+            "--format tstat is of flows"
+        } else if destinations.iter().any(|to| is_collector(to)) {
+            "IPFIX is of flows"
+        } else if self.sample.sample.is_some() {
+            "--sample is of flows"
+        } else if self.tracking.no_names {
+            "--no-names does not inspect payloads"
+        } else {
+            return Ok(());
+        };
+        Err(anyhow!(Wrong(format!("--kind: {why}"))))
     }
 }
 

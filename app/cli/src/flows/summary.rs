@@ -13,7 +13,7 @@ impl Counters for FlowsStats {
     const TITLE: &'static str = "TCP and UDP flows";
 
     fn evicted(&self) -> Option<u64> {
-        Some(self.evicted)
+        Some(self.evicted + self.queries_evicted)
     }
 
     fn of_worker(&self) -> Vec<(&'static str, u64)> {
@@ -41,6 +41,7 @@ impl Counters for FlowsStats {
             "impossible_sequences": stats.impossible_sequences,
             "forgotten_segments": stats.forgotten_segments,
             "layer7_refused": stats.layer7_refused,
+            "queries_evicted": stats.queries_evicted,
         })
     }
 

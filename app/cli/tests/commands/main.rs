@@ -26,6 +26,7 @@ mod feed;
 mod finished;
 mod flow_anomalies;
 mod flow_headers;
+mod flow_kinds;
 mod flow_names;
 mod flow_streams;
 mod flow_truth;

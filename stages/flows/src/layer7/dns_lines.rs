@@ -50,7 +50,8 @@ pub(super) fn push(ends: &Ends, bytes: &[u8], ts_ns: u64, out: &mut FlowBatch) {
                 (RecordType::CNAME, DnsEntry::Name)
             }
             Data::Cname(_) => (RecordType::CNAME, DnsEntry::Other),
-            Data::Other(kind) => (kind, DnsEntry::Other),
+            Data::Txt(_) => (RecordType::TXT, DnsEntry::Other),
+            Data::Name(kind, _) | Data::Other(kind) => (kind, DnsEntry::Other),
         };
         // A name that is broken is left empty.
         let _is_whole = message.read_name(answer.owner, &mut name);

@@ -11,15 +11,18 @@
 //! a TLS record one look at the state of the flow; a flow that is settled nothing, for
 //! [`Layer7::wants`] says so and the stage keeps the answer.
 
+mod certificate;
 pub mod dns_cache;
 mod dns_lines;
 mod ed2k;
 mod gather;
 mod handle;
+mod handshake;
 mod http;
 mod label;
 mod media;
 mod opening;
+mod queries;
 mod quic;
 mod sessions;
 mod state;
@@ -31,10 +34,13 @@ use std::net::IpAddr;
 use dns_cache::DnsCache;
 use gather::Pool;
 use handle::Stage;
+use handshake::Handshakes;
 use linkweir_proto::application::Application;
-use linkweir_proto::dns::take_framed;
-use linkweir_record::flow::{FlowBatch, FlowRow, FlowText};
+use linkweir_proto::dns::{PORT, take_framed};
+use linkweir_record::flow::{FlowBatch, FlowRow, FlowText, Protocol};
 use linkweir_wire::Side;
+use queries::Queries;
+use sessions::SinceStart;
 use state::{Naming, States};
 use texts::{Budget, Text};
 
@@ -73,6 +79,8 @@ pub struct Layer7Counters {
     pub gathers_refused: u64,
     /// Datagrams of RTP and RTCP that were not measured: too many streams.
     pub streams_refused: u64,
+    /// Queries of DNS that left before their response: too many waited.
+    pub queries_evicted: u64,
 }
 
 /// Payload of one segment.
@@ -108,6 +116,8 @@ struct Shared {
     gathering: quic::Gathering,
     media: media::MediaPool,
     with_messages: bool,
+    /// Where records of handshakes are asked for.
+    handshakes: Option<Handshakes>,
 }
 
 /// The payload of all flows of a worker.
@@ -116,6 +126,8 @@ pub struct Layer7 {
     slab: States,
     shared: Shared,
     dns: DnsCache,
+    /// Where records of queries are asked for.
+    queries: Option<Box<Queries>>,
 }
 
 impl Layer7 {
@@ -133,6 +145,9 @@ impl Layer7 {
                 gathering: quic::Gathering::default(),
                 media: media::MediaPool::new(states, config),
                 with_messages: config.with_messages,
+                handshakes: config.with_handshakes.then(|| Handshakes {
+                    anonymizer: config.anonymizer.clone(),
+                }),
             },
             dns: DnsCache::new(
                 if config.with_names {
@@ -142,17 +157,19 @@ impl Layer7 {
                 },
                 config.hash_seed,
             ),
+            queries: config.with_queries.then(|| Box::new(Queries::new(config))),
         }
     }
 
     /// What found no room so far.
     #[must_use]
-    pub const fn counters(&self) -> Layer7Counters {
+    pub fn counters(&self) -> Layer7Counters {
         Layer7Counters {
             states_refused: self.slab.refused,
             texts_refused: self.shared.budget.refused,
             gathers_refused: self.shared.pool.refused + self.shared.gathering.refused,
             streams_refused: self.shared.media.refused,
+            queries_evicted: self.queries.as_ref().map_or(0, |queries| queries.evicted),
         }
     }
 
@@ -201,7 +218,7 @@ impl Layer7 {
         match handle.stage() {
             Stage::Http => self.on_http(handle, segment, out),
             Stage::Opening => self.on_opening(handle, segment, out),
-            Stage::Tls => self.on_tls(*handle, segment),
+            Stage::Tls => self.on_tls(*handle, segment, out),
             Stage::Ed2k => self.on_ed2k(*handle, segment),
             Stage::Dns => self.on_dns_stream(segment, out),
             Stage::Quic | Stage::Media | Stage::Settled | Stage::Labelled => {}
@@ -238,8 +255,11 @@ impl Layer7 {
         }
         match handle.stage() {
             Stage::Opening => self.on_udp_opening(handle, ends, side, datagram, out),
-            Stage::Quic => self.on_quic(handle, side, payload),
-            Stage::Dns => self.on_dns(ends, side, payload, ts_ns, out),
+            Stage::Quic => {
+                let now = SinceStart::at(ts_ns.saturating_sub(ends.start_ns));
+                self.on_quic(handle, side, payload, now);
+            }
+            Stage::Dns => self.on_dns(ends, Protocol::Udp, side, payload, ts_ns, out),
             Stage::Media => self.on_media(*handle, side, datagram),
             Stage::Http | Stage::Tls | Stage::Ed2k | Stage::Settled | Stage::Labelled => {}
         }
@@ -340,6 +360,38 @@ impl Layer7 {
         text
     }
 
+    /// Writes the handshake of a flow that has ended, where it was not written before.
+    pub fn end_handshake(
+        &mut self,
+        handle: Handle,
+        ends: &Ends,
+        protocol: Protocol,
+        out: &mut FlowBatch,
+    ) {
+        if let (Some(handshakes), Some(state)) =
+            (&self.shared.handshakes, self.slab.get_mut(handle))
+        {
+            handshakes.write(state, ends, protocol, true, &mut out.handshakes);
+        }
+    }
+
+    /// When the query that waits for longest is to be written without a response.
+    #[must_use]
+    pub fn queries_due(&self) -> Option<u64> {
+        self.queries.as_ref()?.due()
+    }
+
+    /// Writes the queries that have waited for too long; all that wait where no time is given.
+    pub fn end_queries(&mut self, now_ns: Option<u64>, out: &mut FlowBatch) {
+        let Some(queries) = &mut self.queries else {
+            return;
+        };
+        match now_ns {
+            Some(now_ns) => queries.expire(now_ns, &mut out.queries),
+            None => queries.finish(&mut out.queries),
+        }
+    }
+
     /// The flow is no more.
     pub fn release(&mut self, handle: Handle) {
         let mut handle = handle;
@@ -375,21 +427,36 @@ fn is_answer(message: &[u8]) -> bool {
 impl Layer7 {
     /// A message of DNS in a flow. The end that answers is the resolver: a flow whose question was not seen
     /// has its ends the wrong way round.
-    fn on_dns(&mut self, ends: &Ends, side: Side, message: &[u8], ts_ns: u64, out: &mut FlowBatch) {
+    fn on_dns(
+        &mut self,
+        ends: &Ends,
+        protocol: Protocol,
+        side: Side,
+        message: &[u8],
+        ts_ns: u64,
+        out: &mut FlowBatch,
+    ) {
         let is_as_opened = is_answer(message) == (side == Side::Server);
+        // Of a stream whose messages are cut by segments, the rest may look like one.
+        if protocol == Protocol::Tcp && !is_as_opened && ends.server.1 == PORT {
+            return;
+        }
         let (client, server) = if is_as_opened {
             (ends.client, ends.server)
         } else {
             (ends.server, ends.client)
         };
         self.dns.hear(client.0, client.1, server.0, message, ts_ns);
+        let ends = Ends {
+            client,
+            server,
+            ..*ends
+        };
         if self.shared.with_messages {
-            let ends = Ends {
-                client,
-                server,
-                ..*ends
-            };
             dns_lines::push(&ends, message, ts_ns, out);
+        }
+        if let Some(queries) = &mut self.queries {
+            queries.hear(&ends, protocol, message, ts_ns, &mut out.queries);
         }
     }
 
@@ -398,7 +465,8 @@ impl Layer7 {
     fn on_dns_stream(&mut self, segment: &Segment<'_>, out: &mut FlowBatch) {
         let mut rest = segment.payload;
         while let Some((message, behind)) = take_framed(rest) {
-            self.on_dns(segment.ends, segment.side, message, segment.ts_ns, out);
+            let (ends, side) = (segment.ends, segment.side);
+            self.on_dns(ends, Protocol::Tcp, side, message, segment.ts_ns, out);
             rest = behind;
         }
     }

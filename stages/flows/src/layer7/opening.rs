@@ -5,10 +5,11 @@
 //! whatever counts its messages.
 
 use linkweir_proto::application::Verdict;
-use linkweir_record::flow::FlowBatch;
+use linkweir_record::flow::{FlowBatch, Protocol};
 use linkweir_wire::Side;
 
 use super::handle::{Handle, Stage};
+use super::sessions::SinceStart;
 use super::{Datagram, Ends, Layer7, Segment};
 use super::{label, media};
 
@@ -128,7 +129,8 @@ impl Layer7 {
                 match label::udp_stage(application) {
                     Stage::Quic => {
                         handle.set_stage(Stage::Quic);
-                        self.on_quic(handle, side, payload);
+                        let now = SinceStart::at(datagram.ts_ns.saturating_sub(ends.start_ns));
+                        self.on_quic(handle, side, payload, now);
                     }
                     Stage::Media if !self.shared.media.is_wanted => {
                         self.settle(handle, Stage::Settled);
@@ -136,7 +138,7 @@ impl Layer7 {
                     stage => {
                         self.settle(handle, stage);
                         if stage == Stage::Dns {
-                            self.on_dns(ends, side, payload, ts_ns, out);
+                            self.on_dns(ends, Protocol::Udp, side, payload, ts_ns, out);
                         }
                     }
                 }

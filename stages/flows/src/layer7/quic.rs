@@ -12,7 +12,7 @@ use linkweir_proto::tls::parse_client_hello;
 use linkweir_wire::Side;
 
 use super::handle::{Handle, Stage};
-use super::sessions::{GatheringId, QuicStart};
+use super::sessions::{GatheringId, QuicStart, SinceStart};
 use super::state::State;
 use super::texts::{Budget, Text};
 use super::{Layer7, tls};
@@ -69,7 +69,13 @@ impl Gathering {
 
 impl Layer7 {
     /// The payload of a datagram of a QUIC flow.
-    pub(super) fn on_quic(&mut self, handle: &mut Handle, side: Side, datagram: &[u8]) {
+    pub(super) fn on_quic(
+        &mut self,
+        handle: &mut Handle,
+        side: Side,
+        datagram: &[u8],
+        now: SinceStart,
+    ) {
         let Some(state) = self.slab.get_mut(*handle) else {
             return;
         };
@@ -87,6 +93,14 @@ impl Layer7 {
             let version = &mut state.side_mut(side).quic_version;
             if *version == 0 {
                 *version = header.version;
+            }
+            if shared.handshakes.is_some() {
+                if side == Side::Client && header.kind == Kind::Initial {
+                    state.begin_handshake(now);
+                }
+                if let Some(handshake) = state.handshake_mut() {
+                    handshake.on_quic(side, rest, &header);
+                }
             }
             if side == Side::Client {
                 match header.kind {
@@ -108,9 +122,16 @@ impl Layer7 {
         }
         let is_short = datagram.first().is_some_and(|first| first & 0x80 == 0);
         state.quic.has_short |= side == Side::Client && is_short;
+        let mut is_understood = state.quic.is_done && state.is_past_quic_handshake();
+        if let Some(handshake) = state.handshake_mut() {
+            if is_short {
+                handshake.on_data(side, now);
+            }
+            // Of the server's the first data is wanted too.
+            is_understood &= handshake.data().iter().all(Option::is_some);
+        }
         let quic = &state.quic;
-        let has_both = state.sides.iter().all(|side| side.quic_version != 0);
-        if quic.has_short && has_both && quic.is_done || quic.datagrams >= MAX_DATAGRAMS {
+        if is_understood || quic.datagrams >= MAX_DATAGRAMS {
             shared.gathering.release(&mut state.quic);
             self.settle(handle, Stage::Settled);
         }

@@ -4,6 +4,7 @@ use linkweir_proto::tls::{ContentType, RecordHeader};
 use linkweir_record::flow::{FlowRow, FlowSide};
 
 use super::gather::Cut;
+use super::handshake::Handshake;
 
 /// A time since the first packet of the flow, nanoseconds; eight bytes where `Option` has sixteen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -20,7 +21,7 @@ impl SinceStart {
 }
 
 /// Where the records of one direction stand.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Default)]
 pub(super) struct Records {
     /// Bytes left of the record.
     pub(super) left: u32,
@@ -39,6 +40,8 @@ pub(super) struct Records {
     pub(super) last_handshake: SinceStart,
     pub(super) first_data: SinceStart,
     pub(super) data_bytes: u64,
+    /// Of the client, where records of handshakes are asked for.
+    pub(super) handshake: Option<Box<Handshake>>,
 }
 
 impl Records {

@@ -11,8 +11,9 @@ use super::Shared;
 use super::ed2k::Messages;
 use super::gather::GatherId;
 use super::handle::{Handle, MAX_STATES, Stage};
+use super::handshake::Handshake;
 use super::media::MediaId;
-use super::sessions::{QuicStart, Records, TlsSession};
+use super::sessions::{QuicStart, Records, SinceStart, TlsSession};
 use super::texts::{Text, Texts};
 
 /// The resolver that named the server, and when.
@@ -24,7 +25,7 @@ pub(super) struct Naming {
 }
 
 /// What one side sent.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Default)]
 pub(super) struct SideState {
     /// Bytes that wait for more.
     pub(super) gather: GatherId,
@@ -123,6 +124,7 @@ impl State {
             && self.texts.is_empty()
             && self.quic == QuicStart::default()
             && self.media() == MediaId::default()
+            && !self.has_handshake()
     }
 
     /// Whether a hello of TLS was read: a name that did not come with it comes no more.
@@ -130,6 +132,43 @@ impl State {
         let [client, server] = &self.sides;
         let read = |side: &SideState| side.records.as_ref().is_some_and(|one| one.version != 0);
         read(client) || read(server)
+    }
+
+    /// When a side began to send application data of TLS, nanoseconds since the first packet of the flow.
+    pub(super) fn first_data(&self, side: Side) -> Option<u64> {
+        self.side(side).records.as_ref()?.first_data.get()
+    }
+
+    /// The version of TLS that a side has offered or chosen; zero where it is not known.
+    pub(super) fn tls_version(&self, side: Side) -> u16 {
+        self.side(side)
+            .records
+            .as_ref()
+            .map_or(0, |records| records.version)
+    }
+
+    /// What a record of the handshake says more; it stands with the client, where there is room for it.
+    pub(super) fn handshake_mut(&mut self) -> Option<&mut Handshake> {
+        let [client, _] = &mut self.sides;
+        client.records.as_mut()?.handshake.as_deref_mut()
+    }
+
+    pub(super) fn has_handshake(&self) -> bool {
+        let [client, _] = &self.sides;
+        let records = client.records.as_ref();
+        records.is_some_and(|records| records.handshake.is_some())
+    }
+
+    /// Begins a handshake, where none has begun.
+    pub(super) fn begin_handshake(&mut self, begin: SinceStart) {
+        let [client, _] = &mut self.sides;
+        let begin = || Box::new(Handshake::at(begin));
+        client.records().handshake.get_or_insert_with(begin);
+    }
+
+    /// Whether both sides speak QUIC and the client has gone on to packets behind the handshake.
+    pub(super) fn is_past_quic_handshake(&self) -> bool {
+        self.quic.has_short && self.sides.iter().all(|side| side.quic_version != 0)
     }
 
     /// Fills the columns that come from here.

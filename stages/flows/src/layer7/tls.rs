@@ -8,8 +8,9 @@
 
 use linkweir_proto::tls::{
     Alpn, ContentType, MessageHeader, Parsed, RecordHeader, Ssl2Hello, certificate_name,
-    message_type, parse_client_hello, parse_server_hello,
+    first_certificate, message_type, parse_client_hello, parse_server_hello,
 };
+use linkweir_record::flow::{FlowBatch, Protocol};
 use linkweir_wire::Side;
 
 use super::gather::{GatherId, MAX_BYTES};
@@ -22,7 +23,7 @@ use super::{Layer7, Segment, Shared};
 impl Layer7 {
     /// Payload of a TLS flow in stream order.
     #[inline]
-    pub(super) fn on_tls(&mut self, handle: Handle, segment: &Segment<'_>) {
+    pub(super) fn on_tls(&mut self, handle: Handle, segment: &Segment<'_>, out: &mut FlowBatch) {
         let Some(state) = self.slab.get_mut(handle) else {
             return;
         };
@@ -36,6 +37,10 @@ impl Layer7 {
             return;
         }
         walk(state, &mut self.shared, segment);
+        if let Some(handshakes) = &self.shared.handshakes {
+            let out = &mut out.handshakes;
+            handshakes.write(state, segment.ends, Protocol::Tcp, false, out);
+        }
     }
 }
 
@@ -63,6 +68,9 @@ fn walk(state: &mut State, shared: &mut Shared, segment: &Segment<'_>) {
     let side = segment.side;
     let now = SinceStart::at(segment.ts_ns.saturating_sub(segment.ends.start_ns));
     let mut rest = segment.payload;
+    if shared.handshakes.is_some() {
+        state.begin_handshake(now);
+    }
     let records = state.side_mut(side).records();
     if records.is_lost {
         // A segment that begins with a header is where to go on.
@@ -90,7 +98,14 @@ fn walk(state: &mut State, shared: &mut Shared, segment: &Segment<'_>) {
                         read_handshake(state, shared, side, part, segment.ts_ns);
                     }
                 }
-                ContentType::ChangeCipherSpec | ContentType::Alert | ContentType::Heartbeat => {}
+                ContentType::Alert => {
+                    if let ([_, description], false) = (part, records.is_closed)
+                        && let Some(handshake) = state.handshake_mut()
+                    {
+                        handshake.on_alert(*description);
+                    }
+                }
+                ContentType::ChangeCipherSpec | ContentType::Heartbeat => {}
             }
             continue;
         }
@@ -195,10 +210,15 @@ fn read_handshake(state: &mut State, shared: &mut Shared, side: Side, piece: &[u
         let len = MessageHeader::LEN + header.len as usize;
         let message = rest.get(..len);
         if !is_read(header.kind) {
+            if header.kind == message_type::SERVER_KEY_EXCHANGE
+                && let Some(handshake) = state.handshake_mut()
+            {
+                handshake.on_key_exchange(rest.get(MessageHeader::LEN..).unwrap_or_default());
+            }
             pass_message(state, side, header.kind);
         } else if let Some(message) = message {
             read_message(state, &mut shared.budget, side, message);
-        } else if is_enough(rest) {
+        } else if is_enough(state, rest) {
             // Of a certificate the beginning.
             read_message(state, &mut shared.budget, side, rest);
         } else {
@@ -220,9 +240,12 @@ fn wait(state: &mut State, shared: &mut Shared, side: Side, bytes: &[u8], ts_ns:
 }
 
 /// Whether a message that is cut says already what is wanted of it.
-fn is_enough(message: &[u8]) -> bool {
+fn is_enough(state: &State, message: &[u8]) -> bool {
     message.first() == Some(&message_type::CERTIFICATE)
-        && matches!(certificate_name(message), Parsed::Complete(_))
+        && match state.has_handshake() {
+            false => matches!(certificate_name(message), Parsed::Complete(_)),
+            true => first_certificate(message).is_some(),
+        }
 }
 
 /// Puts bytes behind the message that waits; how many of them were taken. Reads the message when it
@@ -257,7 +280,7 @@ fn continue_message(
     let missing = len.saturating_sub(have);
     let part = bytes.get(..missing).unwrap_or(bytes);
     let fits = shared.pool.append(id, part, MAX_BYTES, ts_ns);
-    if !fits || part.len() == missing || is_enough(shared.pool.bytes(*id)) {
+    if !fits || part.len() == missing || is_enough(state, shared.pool.bytes(*id)) {
         let message = shared.pool.lift(*id);
         read_message(state, &mut shared.budget, side, &message);
         shared.pool.put_back(*id, message);
@@ -296,6 +319,9 @@ fn read_message(state: &mut State, budget: &mut Budget, side: Side, message: &[u
             if let Some(hello) = parse_server_hello(message).seen() {
                 state.side_mut(side).records().version = hello.version;
                 state.tls.is_answered = true;
+                if let Some(handshake) = state.handshake_mut() {
+                    handshake.on_server_hello(&hello);
+                }
                 if hello.has_pre_shared_key {
                     state.tls.resumed = 2;
                 }
@@ -304,6 +330,9 @@ fn read_message(state: &mut State, budget: &mut Budget, side: Side, message: &[u
         }
         Some(&message_type::CERTIFICATE) => {
             state.tls.is_full = true;
+            if let (Side::Server, Some(handshake)) = (side, state.handshake_mut()) {
+                handshake.on_certificate(message);
+            }
             if let (Side::Server, Parsed::Complete(name)) = (side, certificate_name(message)) {
                 state.texts.set(Text::CertificateName, name, budget);
             }

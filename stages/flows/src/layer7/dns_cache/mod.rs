@@ -275,7 +275,7 @@ impl DnsCache {
                     }
                     continue;
                 }
-                Data::Other(_) => continue,
+                Data::Name(..) | Data::Txt(_) | Data::Other(_) => continue,
             };
             // Names that are blocked lead to no address.
             if server.is_unspecified()
