@@ -19,14 +19,14 @@ task=${1:-build}
 # librdkafka is C, and asks for a C++ compiler too.
 base="gcc:cc g++:c++ make:make libc6-dev: ca-certificates:"
 lab="iproute2:ip ethtool:ethtool util-linux:unshare procps:sysctl iptables:iptables nftables:nft nginx:nginx clamav-daemon:clamd"
-tests="$lab aria2:aria2c opentracker:opentracker mktorrent:mktorrent nfdump:nfcapd rrdtool:rrdtool rrdcached:rrdcached chromium:chromium python3-venv: prometheus:prometheus openssl:openssl tshark:tshark libpcap0.8: gzip:gzip zstd:zstd xz-utils:xz lz4:lz4 wrk:wrk curl:curl tcpdump:tcpdump openjdk-17-jre-headless:java maven:mvn"
+tests="$lab aria2:aria2c opentracker:opentracker mktorrent:mktorrent nfdump:nfcapd rrdtool:rrdtool rrdcached:rrdcached chromium:chromium python3-venv: prometheus:prometheus openssl:openssl tshark:tshark libpcap0.8: gzip:gzip zstd:zstd xz-utils:xz lz4:lz4 wrk:wrk curl:curl nghttp2-client:nghttp tcpdump:tcpdump openjdk-17-jre-headless:java maven:mvn"
 case $task in
 build) needed=$base ;;
 demo) needed="$base $lab" ;;
 test) needed="$base $tests" ;;
 cluster) needed="$base python3-venv: openjdk-17-jre-headless:java" ;;
 ci) needed="$base $tests valgrind:valgrind" ;;
-bench) needed="$base $lab tshark:tshark wrk:wrk curl:curl tcpdump:tcpdump httpry:httpry tcpflow:tcpflow argus-server:argus argus-client:ra tcptrace:tcptrace softflowd:softflowd nfdump:nfpcapd squid:squid apache2-utils:ab httperf:httperf" ;;
+bench) needed="$base $lab tshark:tshark wrk:wrk curl:curl tcpdump:tcpdump httpry:httpry tcpflow:tcpflow argus-server:argus argus-client:ra tcptrace:tcptrace softflowd:softflowd nfdump:nfpcapd squid:squid apache2-utils:ab httperf:httperf nghttp2-client:h2load openssl:openssl" ;;
 deb) needed="$base dpkg-dev:dpkg-shlibdeps man-db:man lintian:lintian" ;;
 root) needed="$base dpkg-dev:dpkg-shlibdeps debootstrap:debootstrap git:git tar:tar util-linux:unshare" ;;
 *)

@@ -82,6 +82,7 @@ fn text(directory: &Path) -> String {
             server {{
                 listen {SERVER}:80 backlog=4096; listen {SERVER}:8080;
                 listen [{SERVER_V6}]:80; listen [{SERVER_V6}]:8080;
+                listen {SERVER}:8002 http2;
                 location /plain/ {{ alias {at}/files/; }}
                 location /chunked/ {{ alias {at}/files/; ssi on; ssi_types *; }}
                 location /gzip/ {{ alias {at}/files/; gzip on; gzip_types *; }}

@@ -240,9 +240,8 @@ impl Findings<'_, '_> {
 
     /// The file of this number, ended or not.
     fn file_of(&mut self, sender: Side, number: u32) -> Option<&mut Box<Transfer>> {
-        let ended = of(&mut self.state.ended, sender).iter_mut();
-        let current = of(&mut self.state.transfers, sender).iter_mut();
-        ended.chain(current).find(|file| file.number == number)
+        let mut files = self.state.files_of(sender);
+        files.find(|file| file.number == number)
     }
 
     /// What follows of a file would wait for the scanner as long, and be unscanned all the same.
@@ -251,6 +250,13 @@ impl Findings<'_, '_> {
         if let Some(mut transfer) = current.take_if(|file| file.number == number) {
             self.stop_scanning(&mut transfer);
             *of(&mut self.state.transfers, sender) = Some(transfer);
+            return;
+        }
+        let beside = of(&mut self.state.beside, sender);
+        if let Some(at) = beside.iter().position(|(_, file)| file.number == number) {
+            let (stream, mut transfer) = beside.swap_remove(at);
+            self.stop_scanning(&mut transfer);
+            of(&mut self.state.beside, sender).push((stream, transfer));
         }
     }
 
@@ -260,14 +266,22 @@ impl Findings<'_, '_> {
         if current.as_ref().is_some_and(|file| file.number == number) {
             return current.take();
         }
+        let beside = of(&mut self.state.beside, sender);
+        if let Some(at) = beside.iter().position(|(_, file)| file.number == number) {
+            return Some(beside.swap_remove(at).1);
+        }
         let ended = of(&mut self.state.ended, sender);
         let at = ended.iter().position(|file| file.number == number)?;
         Some(ended.remove(at))
     }
 
-    /// The file of a side ends where it is.
-    pub(super) fn cut_file(&mut self, sender: Side) {
+    /// The files of a side end where they are.
+    pub(super) fn cut_files(&mut self, sender: Side) {
         self.end_file(sender, false);
+        for (_, transfer) in std::mem::take(of(&mut self.state.beside, sender)) {
+            *of(&mut self.state.transfers, sender) = Some(transfer);
+            self.end_file(sender, false);
+        }
     }
 
     /// The scans of a side are abandoned; its file is cut.
@@ -280,7 +294,10 @@ impl Findings<'_, '_> {
             let is_complete = transfer.is_complete;
             self.conclude(sender, transfer, verdict, is_complete);
         }
-        if let Some(mut transfer) = of(&mut self.state.transfers, sender).take() {
+        let beside = std::mem::take(of(&mut self.state.beside, sender));
+        let current = of(&mut self.state.transfers, sender).take();
+        let beside = beside.into_iter().map(|(_, transfer)| transfer);
+        for mut transfer in current.into_iter().chain(beside) {
             let ticket = transfer.scanning.as_mut().and_then(Scanning::abandoned);
             self.ctx.effects.abandoned.extend(ticket);
             let verdict = if is_blocked {
@@ -457,6 +474,19 @@ impl Found for Findings<'_, '_> {
             ..GatewayText::default()
         };
         self.record(row, &text);
+    }
+
+    fn stream(&mut self, sender: Side, stream: u32) {
+        let before = std::mem::replace(of(&mut self.state.streams, sender), stream);
+        if before == stream {
+            return;
+        }
+        let current = of(&mut self.state.transfers, sender).take();
+        let beside = of(&mut self.state.beside, sender);
+        beside.extend(current.map(|transfer| (before, transfer)));
+        let at = beside.iter().position(|(other, _)| *other == stream);
+        let transfer = at.map(|at| beside.swap_remove(at).1);
+        *of(&mut self.state.transfers, sender) = transfer;
     }
 
     fn file_begin(&mut self, sender: Side, file: &FileInfo<'_>) {

@@ -74,16 +74,19 @@ impl Findings<'_, '_> {
         }
     }
 
-    /// Scans what came of a side's file so far. Whether there is anything to wait for.
+    /// Scans what came of a side's files so far. Whether there is anything to wait for.
     pub(super) fn scan_now(&mut self, sender: Side) -> bool {
-        let Some(transfer) = of(&mut self.state.transfers, sender) else {
-            return false;
-        };
-        let number = transfer.number;
-        let scanning = transfer.scanning.as_mut();
-        let ticket = scanning.and_then(|scanning| scanning.flush(self.ctx));
-        self.wait_for(sender, number, ticket);
-        ticket.is_some()
+        let mut tickets = Vec::new();
+        for transfer in self.state.open(sender) {
+            let scanning = transfer.scanning.as_mut();
+            if let Some(ticket) = scanning.and_then(|scanning| scanning.flush(self.ctx)) {
+                tickets.push((transfer.number, ticket));
+            }
+        }
+        for (number, ticket) in &tickets {
+            self.wait_for(sender, *number, Some(*ticket));
+        }
+        !tickets.is_empty()
     }
 
     pub(super) fn wait_for(&mut self, sender: Side, file: u32, ticket: Option<Ticket>) {

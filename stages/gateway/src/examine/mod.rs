@@ -65,6 +65,9 @@ struct State {
     /// Of client and server.
     keywords: [Option<KeywordState>; 2],
     transfers: [Option<Box<Transfer>>; 2],
+    /// Files that come beside those, by their streams; and the streams of those.
+    beside: [Vec<(u32, Box<Transfer>)>; 2],
+    streams: [u32; 2],
     waiting: [Vec<Waiting>; 2],
     /// The last scans that were asked for.
     last_scans: [Option<Ticket>; 2],
@@ -118,7 +121,7 @@ impl Examination {
     pub(crate) fn on_gap(&mut self, ctx: &mut Context<'_>) {
         self.inspector = Inspector::opaque();
         for side in [Side::Client, Side::Server] {
-            self.findings(ctx).cut_file(side);
+            self.findings(ctx).cut_files(side);
             *of(&mut self.state.keywords, side) = None;
         }
         self.count_gathered(ctx);
@@ -186,11 +189,12 @@ impl Examination {
 
     /// The first file of a side that is held until its verdict, by its number.
     pub(crate) fn oldest_held(&mut self, sender: Side) -> Option<u32> {
-        let current = of(&mut self.state.transfers, sender).iter();
-        let current = current.filter(|file| file.scanning.is_some());
+        let open = self.state.open(sender);
+        let open = open.filter(|file| file.is_held && file.scanning.is_some());
+        let open = open.map(|file| file.number).min();
         let ended = of(&mut self.state.ended, sender).iter();
-        let held = current.chain(ended).filter(|file| file.is_held);
-        held.map(|file| file.number).min()
+        let ended = ended.filter(|file| file.is_held).map(|file| file.number);
+        ended.chain(open).min()
     }
 
     /// Whether a file of a side that is held has come to its end.
@@ -201,16 +205,12 @@ impl Examination {
 
     /// The last file of a side, as far as something of it is awaited, by its number.
     pub(crate) fn newest_file(&mut self, sender: Side) -> Option<u32> {
-        let current = of(&mut self.state.transfers, sender).iter();
-        let ended = of(&mut self.state.ended, sender).iter();
-        current.chain(ended).map(|file| file.number).max()
+        self.state.files_of(sender).map(|file| file.number).max()
     }
 
     /// There is no room for the files of a side that are held: they go as they come, or not at all.
     pub(crate) fn hold_no_longer(&mut self, sender: Side, ctx: &mut Context<'_>) -> Outcome {
-        let current = of(&mut self.state.transfers, sender).iter_mut();
-        let ended = of(&mut self.state.ended, sender).iter_mut();
-        for file in current.chain(ended) {
+        for file in self.state.files_of(sender) {
             file.is_held = false;
         }
         self.record_limit(NO_ROOM, self.fails_closed(), ctx);
@@ -225,7 +225,7 @@ impl Examination {
         let begin = ctx.watch.begin();
         let (inspector, mut findings) = self.parts(ctx);
         inspector.finish(sender, &mut findings);
-        findings.cut_file(sender);
+        findings.cut_files(sender);
         ctx.watch.inspected(begin);
         self.outcome(sender)
     }
@@ -313,6 +313,21 @@ impl Examination {
 }
 
 impl State {
+    /// The files of a side that have not ended.
+    fn open(&mut self, side: Side) -> impl Iterator<Item = &mut Box<Transfer>> {
+        let beside = of(&mut self.beside, side).iter_mut();
+        let current = of(&mut self.transfers, side).iter_mut();
+        current.chain(beside.map(|(_, file)| file))
+    }
+
+    /// All of its files that are not recorded yet.
+    fn files_of(&mut self, side: Side) -> impl Iterator<Item = &mut Box<Transfer>> {
+        let beside = of(&mut self.beside, side).iter_mut();
+        let current = of(&mut self.transfers, side).iter_mut();
+        let ended = of(&mut self.ended, side).iter_mut();
+        current.chain(beside.map(|(_, file)| file)).chain(ended)
+    }
+
     fn set_host(&mut self, host: &[u8]) {
         self.host.clear();
         self.host

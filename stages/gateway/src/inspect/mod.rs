@@ -9,6 +9,7 @@ mod decode;
 mod edonkey;
 mod gather;
 mod http;
+mod http2;
 mod msn;
 mod msnftp;
 #[cfg(test)]
@@ -76,7 +77,10 @@ pub trait Found {
     fn message(&mut self, sender: Side, message: &ChatMessage<'_>);
     /// A file is asked for, offered or announced here, without its bytes. `sender` is who would send it.
     fn file_named(&mut self, sender: Side, file: &FileInfo<'_>);
-    /// The bytes of a file follow. A file of the same sender that has not ended is cut.
+    /// What is said of files of `sender` is from here on of the one on this stream; those on others wait. Protocols
+    /// that send one file after the other do not say it.
+    fn stream(&mut self, _sender: Side, _stream: u32) {}
+    /// The bytes of a file follow. A file of the same sender, on the same stream, that has not ended is cut.
     fn file_begin(&mut self, sender: Side, file: &FileInfo<'_>);
     /// Bytes of the file that `sender` sends.
     fn file_data(&mut self, sender: Side, bytes: &[u8]);
@@ -98,6 +102,8 @@ pub trait Found {
 pub enum Inspector {
     /// HTTP/1, and the transfers of FastTrack and Gnutella, which are HTTP.
     Http(Box<http::HttpInspector>),
+    /// HTTP/2.
+    Http2(Box<http2::Http2Inspector>),
     /// MSN Messenger (MSNP): chat and invitations.
     Msn(Box<msn::MsnInspector>),
     /// MSNFTP: one file.
@@ -118,6 +124,7 @@ impl Inspector {
             Some(Application::Http | Application::FastTrack | Application::Gnutella) => {
                 Self::Http(Box::default())
             }
+            Some(Application::Http2 | Application::Grpc) => Self::Http2(Box::default()),
             Some(Application::Msn) => Self::Msn(Box::default()),
             Some(Application::MsnFtp) => Self::MsnFtp(Box::default()),
             Some(Application::EDonkey) => Self::EDonkey(Box::default()),
@@ -136,6 +143,7 @@ impl Inspector {
     pub fn feed<F: Found>(&mut self, sender: Side, bytes: &[u8], found: &mut F) {
         match self {
             Self::Http(inspector) => inspector.feed(sender, bytes, found),
+            Self::Http2(inspector) => inspector.feed(sender, bytes, found),
             Self::Msn(inspector) => inspector.feed(sender, bytes, found),
             Self::MsnFtp(inspector) => inspector.feed(sender, bytes, found),
             Self::EDonkey(inspector) => inspector.feed(sender, bytes, found),
@@ -155,9 +163,10 @@ impl Inspector {
 
     /// Bytes that wait for the rest of what they belong to, where that can be many.
     #[must_use]
-    pub const fn gathered(&self) -> usize {
+    pub fn gathered(&self) -> usize {
         match self {
             Self::Http(inspector) => inspector.gathered(),
+            Self::Http2(inspector) => inspector.gathered(),
             _ => 0,
         }
     }
@@ -166,6 +175,7 @@ impl Inspector {
     pub fn finish<F: Found>(&mut self, sender: Side, found: &mut F) {
         match self {
             Self::Http(inspector) => inspector.finish(sender, found),
+            Self::Http2(inspector) => inspector.finish(sender, found),
             Self::MsnFtp(inspector) => inspector.finish(sender, found),
             Self::BitTorrent(inspector) => inspector.finish(sender, found),
             Self::Msn(_) | Self::EDonkey(_) | Self::Opaque => {}

@@ -40,6 +40,7 @@ pub(super) enum Event {
     End(Side, bool),
     Invited(Side, String, File),
     Malformed(Side, &'static str),
+    Stream(Side, u32),
 }
 
 /// What was found: bytes put together, everything else in its order.
@@ -71,6 +72,17 @@ impl Found for Recorder {
     }
 
     fn host(&mut self, _host: &[u8]) {}
+
+    fn stream(&mut self, sender: Side, stream: u32) {
+        let event = Event::Stream(sender, stream);
+        let last = self
+            .events
+            .iter()
+            .rfind(|event| matches!(event, Event::Stream(side, _) if *side == sender));
+        if last != Some(&event) {
+            self.events.push(event);
+        }
+    }
 
     fn message(&mut self, sender: Side, message: &ChatMessage<'_>) {
         self.events.push(Event::Message {

@@ -222,6 +222,8 @@ impl Label {
             self,
             Self::Known(
                 Application::Http
+                    | Application::Http2
+                    | Application::Grpc
                     | Application::FastTrack
                     | Application::Gnutella
                     | Application::MsnFtp

@@ -195,6 +195,64 @@ fn by_the_transfers_of_file_sharing() {
     assert_eq!(quarantined(&site).len(), 3 * cases.len());
 }
 
+/// HTTP/2 without keys: wherever in the file, and while another stream of the connection goes on.
+#[test]
+fn by_http2_of_prior_knowledge() {
+    let Some((site, clamd)) = open() else { return };
+    let gateway = site.gateway(&policy(&clamd, "32KiB", ""));
+    let h2 = ["--http2-prior-knowledge"];
+    let there = |name: &str| format!("http://{}/plain/{name}", at(8002));
+    let offsets = [0, WINDOW - EICAR.len() / 2, WINDOW, LENGTH - EICAR.len()];
+    for offset in offsets {
+        let name = format!("h2-{offset}");
+        site.nginx.put(&name, &infected(offset)).unwrap();
+        let (code, out) = site.curl(0, &there(&name), "out", &h2);
+        assert_eq!(code, CURL_RESET, "at {offset}");
+        is_harmless(&out, &name);
+    }
+    let clean = noise(LENGTH);
+    let file = site.nginx.put("clean", &clean).unwrap();
+    let (code, out) = site.curl(0, &there("clean"), "out", &h2);
+    assert_eq!(code, 0);
+    same(&out, &clean);
+
+    // Two files at the same time on one connection; what arrives of them comes mixed.
+    let other = noise(6 << 20);
+    let other_file = site.nginx.put("other", &other).unwrap();
+    let mut nghttp = site.net.command(Place::Client, "nghttp");
+    let both = nghttp
+        .args([there("clean"), there("other")])
+        .output()
+        .unwrap();
+    assert!(
+        both.status.success(),
+        "{}",
+        String::from_utf8_lossy(&both.stderr)
+    );
+    assert_eq!(both.stdout.len(), clean.len() + other.len());
+
+    let events = gateway.end();
+    let found = events.of("infected");
+    assert_eq!(found.len(), offsets.len(), "{found:#?}");
+    for event in found {
+        assert_eq!(event["application"], "http2", "{event:#}");
+        assert_eq!(event["detail"], EICAR_NAME, "{event:#}");
+    }
+    let files = events.of("file");
+    let clean: Vec<_> = files.iter().filter(|e| e["file_name"] == "clean").collect();
+    assert_eq!(clean.len(), 2, "{files:#?}");
+    for event in clean {
+        assert_eq!(event["verdict"], "clean", "{event:#}");
+        assert_eq!(event["sha256"], sha256(&file), "{event:#}");
+    }
+    let other = events.one("file", "file_name", "other");
+    assert_eq!(
+        (&other["verdict"], &other["sha256"]),
+        (&"clean".into(), &sha256(&other_file).into())
+    );
+    assert_eq!(quarantined(&site).len(), offsets.len());
+}
+
 /// The whole file goes to the scanner before its end goes to the client.
 #[test]
 fn whole_files() {

@@ -7,7 +7,7 @@ use crate::inspect::{FileInfo, Found, Side};
 
 /// A body that is under way.
 #[derive(Debug)]
-pub(super) struct Body {
+pub(in crate::inspect) struct Body {
     length: Length,
     /// The parts of a form, whose names are reported.
     form: Option<Box<Multipart>>,
@@ -23,7 +23,7 @@ enum Length {
 
 /// How far a body is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Progress {
+pub(in crate::inspect) enum Progress {
     /// It goes on.
     More,
     /// It has ended where it should.
@@ -34,7 +34,10 @@ pub(super) enum Progress {
 
 impl Body {
     /// A body of this length; `None` where it has no bytes.
-    pub(super) fn new(length: BodyLength, form: Option<Box<Multipart>>) -> Option<Self> {
+    pub(in crate::inspect) fn new(
+        length: BodyLength,
+        form: Option<Box<Multipart>>,
+    ) -> Option<Self> {
         let length = match length {
             BodyLength::Known(0) => return None,
             BodyLength::Known(length) => Length::Known(length),
@@ -59,7 +62,7 @@ impl Body {
     }
 
     /// Takes bytes; gives those behind the body.
-    pub(super) fn feed<'a, F: Found>(
+    pub(in crate::inspect) fn feed<'a, F: Found>(
         &mut self,
         sender: Side,
         bytes: &'a [u8],

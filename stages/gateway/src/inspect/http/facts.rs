@@ -10,7 +10,7 @@ use crate::inspect::Coding;
 
 /// The fields that matter here. Absent texts are empty.
 #[derive(Debug, Default)]
-pub(super) struct Facts<'a> {
+pub(in crate::inspect) struct Facts<'a> {
     /// Length of the body.
     pub framing: Framing,
     content: Coding,
@@ -34,7 +34,7 @@ const TAG_TITLE: &[u8] = b"4";
 
 impl<'a> Facts<'a> {
     /// Reads a whole head.
-    pub(super) fn of(head: &'a [u8]) -> Self {
+    pub(in crate::inspect) fn of(head: &'a [u8]) -> Self {
         let mut facts = Self::default();
         for field in Fields::of_head(head) {
             facts.add(&field);
@@ -90,7 +90,7 @@ impl<'a> Facts<'a> {
     }
 
     /// The names that the fields may give the file; the one that most clients take first.
-    pub(super) fn names(&self) -> Vec<Cow<'a, [u8]>> {
+    pub(in crate::inspect) fn names(&self) -> Vec<Cow<'a, [u8]>> {
         let [first, last] = self.dispositions;
         let mut names = disposition_names(first);
         if last != first {
@@ -103,7 +103,7 @@ impl<'a> Facts<'a> {
     }
 
     /// How the body is coded once its chunks are joined.
-    pub(super) const fn coding(&self) -> Coding {
+    pub(in crate::inspect) const fn coding(&self) -> Coding {
         let transfer = match self.framing.other_coding() {
             OtherCoding::None => Coding::Identity,
             OtherCoding::Gzip => Coding::Gzip,
@@ -113,12 +113,12 @@ impl<'a> Facts<'a> {
     }
 
     /// The length of the whole of which the body is a part, where it says so.
-    pub(super) fn range_total(&self) -> Option<u64> {
+    pub(in crate::inspect) fn range_total(&self) -> Option<u64> {
         range_total(self.range)
     }
 
     /// The delimiter of the parts of a form; empty where the body is none.
-    pub(super) fn form_boundary(&self) -> Cow<'a, [u8]> {
+    pub(in crate::inspect) fn form_boundary(&self) -> Cow<'a, [u8]> {
         const FORM: &[u8] = b"multipart/form-data";
         let is_form = self
             .content_type

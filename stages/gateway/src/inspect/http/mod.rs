@@ -9,13 +9,13 @@
 //!
 //! What is read how where an attacker has a choice is in `docs/inspection.md`.
 
-mod body;
-mod facts;
+pub(super) mod body;
+pub(super) mod facts;
 mod gnutella;
 mod head;
-mod multipart;
-mod pending;
-mod request;
+pub(super) mod multipart;
+pub(super) mod pending;
+pub(super) mod request;
 mod response;
 mod start;
 

@@ -15,7 +15,7 @@ const MAX_HOST: usize = 255;
 ///
 /// A delimiter begins a line, so that it can be compared as it comes: nothing of the body is kept.
 #[derive(Debug)]
-pub(super) struct Multipart {
+pub(in crate::inspect) struct Multipart {
     /// `--` and the boundary.
     delimiter: Box<[u8]>,
     host: Box<[u8]>,
@@ -40,7 +40,7 @@ enum State {
 
 impl Multipart {
     /// A form with this boundary; `None` where it can be none.
-    pub(super) fn new(boundary: &[u8], host: &[u8]) -> Option<Box<Self>> {
+    pub(in crate::inspect) fn new(boundary: &[u8], host: &[u8]) -> Option<Box<Self>> {
         if boundary.is_empty() || boundary.len() > MAX_BOUNDARY {
             return None;
         }

@@ -13,7 +13,7 @@ const MAX_WORD: usize = 255;
 
 /// What the method of a request means for its response (RFC 9112 sec. 6.3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) enum Kind {
+pub(in crate::inspect) enum Kind {
     /// The response has the body that its head says.
     #[default]
     Ordinary,
@@ -27,7 +27,7 @@ pub(super) enum Kind {
 
 /// What is asked for, as texts; absent ones are empty.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Asked<'a> {
+pub(in crate::inspect) struct Asked<'a> {
     /// Name of the file.
     pub name: &'a [u8],
     /// Host that is asked.
@@ -40,15 +40,15 @@ pub(super) struct Asked<'a> {
 
 /// A request that waits: its texts in one piece.
 #[derive(Debug, Default)]
-pub(super) struct Waiting {
-    pub(super) kind: Kind,
+pub(in crate::inspect) struct Waiting {
+    pub(in crate::inspect) kind: Kind,
     text: Box<[u8]>,
     /// Where each of the first three texts ends.
     ends: [u16; 3],
 }
 
 impl Waiting {
-    fn new(kind: Kind, asked: &Asked<'_>) -> Self {
+    pub(in crate::inspect) fn new(kind: Kind, asked: &Asked<'_>) -> Self {
         let word = |text: &'_ [u8]| text.len().min(MAX_WORD);
         let name = last(asked.name, MAX_NAME);
         let (host, identifier, user) = (
@@ -72,7 +72,7 @@ impl Waiting {
     }
 
     /// What was asked for.
-    pub(super) fn asked(&self) -> Asked<'_> {
+    pub(in crate::inspect) fn asked(&self) -> Asked<'_> {
         let [name, host, identifier] = self.ends.map(usize::from);
         let part = |from: usize, to: usize| self.text.get(from..to).unwrap_or_default();
         Asked {

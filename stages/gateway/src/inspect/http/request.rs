@@ -103,7 +103,7 @@ impl HttpInspector {
 }
 
 /// Tells of the other names that a file may get.
-pub(super) fn tell_others<'a, F: Found>(
+pub(in crate::inspect) fn tell_others<'a, F: Found>(
     sender: Side,
     names: impl Iterator<Item = Cow<'a, [u8]>>,
     host: &[u8],
@@ -120,7 +120,7 @@ pub(super) fn tell_others<'a, F: Found>(
 }
 
 /// The bytes that a head announces.
-pub(super) const fn known(length: BodyLength) -> Option<u64> {
+pub(in crate::inspect) const fn known(length: BodyLength) -> Option<u64> {
     match length {
         BodyLength::Known(length) => Some(length),
         BodyLength::Chunked | BodyLength::UntilClose => None,
@@ -138,7 +138,7 @@ fn host<'a>(request: &RequestHead<'a>) -> &'a [u8] {
 }
 
 /// Name and identifier of what a target asks for.
-fn asked_for(target: &[u8]) -> (Cow<'_, [u8]>, &[u8]) {
+pub(in crate::inspect) fn asked_for(target: &[u8]) -> (Cow<'_, [u8]>, &[u8]) {
     let path = path(target);
     if let Some(hash) = path.strip_prefix(FASTTRACK) {
         let end = memchr::memchr(b'/', hash);
