@@ -113,6 +113,10 @@ impl Kind for HttpKind {
         if is_request {
             counts.methods.record(view.text.method);
         }
+        counts.versions.record(row.version_name().as_bytes());
+        if let Some(status) = view.web().and_then(|web| web.grpc?.status) {
+            counts.grpc_statuses.record(status.to_string().as_bytes());
+        }
         if let Some(code) = row.status_code {
             counts.errors_4xx.0 += u64::from(code / 100 == 4);
             counts.errors_5xx.0 += u64::from(code / 100 == 5);
@@ -194,6 +198,10 @@ families! {
             let codes = all.totals.codes.iter();
             out.by(codes.map(|(code, count)| (code.to_string(), count)));
         };
+    counter "linkweir_http_version_transactions_total" ["version"] "Transactions whose outcome is known, by version of HTTP."
+        => |all, out| out.by(&all.totals.versions);
+    counter "linkweir_grpc_calls_total" ["status"] "Calls of gRPC whose status is known, by its number."
+        => |all, out| out.by(&all.totals.grpc_statuses);
     counter "linkweir_http_retransmissions_total" [] "Retransmitted heads of requests and responses."
         => |all, out| out.one(all.totals.retransmissions);
     counter "linkweir_late_records_total" [] "Records that were counted in a later interval than their own."

@@ -40,7 +40,7 @@ const normal = () => Math.sqrt(-2 * Math.log(1 - random())) * Math.cos(2 * Math.
 
 const started = Date.now() - history * interval * 1000;
 const ticks = [];
-const totals = { packets: 0, bytes: 0, requests: 0, responses: 0, complete: 0, unanswered: 0, orphans: 0, retransmissions: 0, codes: {}, methods: {}, response_time_ns: null, dropped: { kernel: 0, ring: 0, unusable_records: 0, table_full: 0, sink: 0 }, table: { entries: 0, capacity: 1_000_000 } };
+const totals = { packets: 0, bytes: 0, requests: 0, responses: 0, complete: 0, unanswered: 0, orphans: 0, retransmissions: 0, codes: {}, methods: {}, versions: {}, grpc_statuses: {}, response_time_ns: null, dropped: { kernel: 0, ring: 0, unusable_records: 0, table_full: 0, sink: 0 }, table: { entries: 0, capacity: 1_000_000 } };
 let finished = false;
 
 const add = (to, from) => {
@@ -109,7 +109,7 @@ function make(id, t_ms) {
   const packets = Math.round((empty ? 210 : 94_000 * wave) * interval);
   const tick = {
     id, t_ms, interval_s: interval, packets, bytes: Math.round(packets * (780 + 20 * normal())), requests, responses: complete + orphans, complete, unanswered, orphans,
-    retransmissions: Math.round(requests * 0.004 * (slow ? 5 : 1) * random()), codes, methods, response_time_ns: times, dropped,
+    retransmissions: Math.round(requests * 0.004 * (slow ? 5 : 1) * random()), codes, methods, versions: { 1.1: requests - (requests >> 2), 2: requests >> 2 }, grpc_statuses: {}, response_time_ns: times, dropped,
     dropped_total: {}, table: { entries: Math.round(41_000 * wave * (slow ? 3 : 1)), capacity: 1_000_000 },
     alerts: [
       { rule: "p95 of host shop.example > 80 ms for 3 intervals", state: slow ? "firing" : "ok", value: times?.p95 ?? null, threshold: 8e7, unit: "ns", since_ms: t_ms - (slow ? ((id % 260) - 200) * 1000 * interval : 60_000) },
@@ -118,7 +118,7 @@ function make(id, t_ms) {
     ],
   };
   if (flows) {
-    for (const name of ["requests", "responses", "complete", "unanswered", "orphans", "codes", "methods", "response_time_ns"]) delete tick[name];
+    for (const name of ["requests", "responses", "complete", "unanswered", "orphans", "codes", "methods", "versions", "grpc_statuses", "response_time_ns"]) delete tick[name];
     Object.assign(tick, flowFigures(id, wave, slow));
     tick.alerts[0] = { ...tick.alerts[0], rule: "p95 of rtt of name video.example > 150 ms for 3 intervals", value: tick.rtt_ns?.p95 ?? null, threshold: 15e7 };
     tick.alerts[1] = { ...tick.alerts[1], rule: "retransmissions share > 2 %" };

@@ -54,6 +54,8 @@ export interface HttpTick extends Tick {
   retransmissions: number;
   codes: Readonly<Record<string, number>>;
   methods: Readonly<Record<string, number>>;
+  versions: Readonly<Record<string, number>>;
+  grpc_statuses: Readonly<Record<string, number>>;
   response_time_ns: ResponseTimes | null;
 }
 

@@ -74,10 +74,14 @@ const seen = <T extends Tick>(): readonly T[] => view.value as readonly unknown[
 export function Breakdown() {
   const codes = useComputed(() => sums(seen<HttpTick>(), (tick) => tick.codes)).value;
   const methods = useComputed(() => sums(seen<HttpTick>(), (tick) => tick.methods)).value;
+  const versions = useComputed(() => sums(seen<HttpTick>(), (tick) => tick.versions)).value;
+  const calls = useComputed(() => sums(seen<HttpTick>(), (tick) => tick.grpc_statuses)).value;
   return (
     <>
       <Bars id="codes" title="Status codes" rows={codes} paint={classColour} />
       <Bars id="methods" title="Methods" rows={methods} paint={() => "calmer"} />
+      <Bars id="versions" title="Versions" rows={versions} paint={() => "calmer"} />
+      {calls.length > 0 ? <Bars id="grpc" title="gRPC statuses" rows={calls} paint={(status) => (status === "0" ? "calmer" : "orange")} /> : null}
     </>
   );
 }

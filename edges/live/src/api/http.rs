@@ -31,6 +31,10 @@ figures! {
         codes: Codes,
         /// Requests by method; more than 32 different ones are `other`.
         methods: Names<32, false>,
+        /// Transactions by version of HTTP.
+        versions: Names<8, false>,
+        /// Calls of gRPC by their status, a number.
+        grpc_statuses: Names<32, false>,
     }
     distributions {
         /// Response times, of complete transactions. Nanoseconds.
