@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Records real HTTP traffic: nginx on one side of a veth pair, wrk and curl on the other, tcpdump
+# Records real HTTP traffic: nginx on one side of a veth pair, wrk, curl and h2load on the other, tcpdump
 # at the server.
 #
-#   record_http.sh OUT.pcap PACKETS [mix|pipelined|lossy|troubled|tiny|dense|demo|uris]
+#   record_http.sh OUT.pcap PACKETS [MODE]
 #
 #   mix   wrk with a weighted mix of methods, codes, agents, hosts and bodies of 0.2 to 200 KB, and
 #         curl beside it for HEAD and "Expect: 100-continue" (wrk cannot parse those); stops
@@ -19,28 +19,37 @@
 #         PACKETS ignored; fails if a packet was lost, so that the access log is the exact truth
 #   uris  curl asks for 800 URIs of 20 to 60,000 characters, the lengths evenly spread on a
 #         logarithmic scale; as in demo PACKETS is ignored and the access log is the exact truth
+#   h2    h2load, HTTP/2 in clear: 20 connections of at most 100 streams at once, small pages and large ones
+#   tls   the same in TLS 1.3, AES-128-GCM, with the large pages alone, so that records are long
+#   h2-crowd, tls-crowd  h2load with 10,000 connections that are open at once, each with a request a second;
+#         PACKETS is ignored
+#
+# The default is mix. In the modes tls and tls-crowd OUT.keys is the clients' key log.
 #
 # Beside OUT.pcap it leaves OUT.access.tsv, nginx's log (columns: the log_format below), and in the
 # modes demo and uris OUT.truth.json, its totals.
 #
 # In the modes lossy and troubled OUT.line.json says what the line did.
 #
-# Needs nginx, wrk, curl, tcpdump, ip, ethtool, unshare, nsenter. As root it uses network namespaces;
+# Needs nginx, wrk, curl, tcpdump, ip, ethtool, unshare, nsenter; for HTTP/2 h2load and openssl. As root it uses network namespaces;
 # as an ordinary user the same inside a user namespace, where the kernel allows that. Nothing outlives
 # the script: the namespaces go with the processes, which are ended by process id.
 set -euo pipefail
 
 PATH=$PATH:/usr/sbin:/sbin
-usage="usage: record_http.sh OUT.pcap PACKETS [mix|pipelined|lossy|troubled|tiny|dense|demo|uris]"
+modes="mix|pipelined|lossy|troubled|tiny|dense|demo|uris|h2|tls|h2-crowd|tls-crowd"
+usage="usage: record_http.sh OUT.pcap PACKETS [$modes]"
 out=${1:?$usage}
 packets=${2:?$usage}
 mode=${3:-mix}
-case $mode in mix | pipelined | lossy | troubled | tiny | dense | demo | uris) ;; *) echo "$usage" >&2; exit 2 ;; esac
+case "|$modes|" in *"|$mode|"*) ;; *) echo "$usage" >&2; exit 2 ;; esac
 
 line=
 case $mode in lossy | troubled) line=${LINKWEIR_LAB:-linkweir-lab} ;; esac
+h2=
+case $mode in h2 | tls | h2-crowd | tls-crowd) h2="h2load openssl" ;; esac
 missing=()
-for tool in nginx wrk curl tcpdump ip ethtool unshare nsenter $line; do
+for tool in nginx wrk curl tcpdump ip ethtool unshare nsenter $line $h2; do
     command -v "$tool" >/dev/null || missing+=("$tool")
 done
 if [ ${#missing[@]} -gt 0 ]; then
@@ -63,7 +72,7 @@ if [ -z "${LINKWEIR_RECORD_INSIDE:-}" ]; then
 fi
 
 scripted=
-case $mode in demo | uris) scripted=yes ;; esac
+case $mode in demo | uris | h2-crowd | tls-crowd) scripted=yes ;; esac
 
 work=$(mktemp -d "${TMPDIR:-/tmp}/record-http.XXXXXX")
 children=()
@@ -129,6 +138,8 @@ fill() { head -c "$2" /dev/urandom | base64 -w 72 | head -c "$2" >"$work/www/$1"
 size_index=0
 if [ -n "$scripted" ]; then
     sizes="200 260 340 430 560 720 930 1200 1550 2000 2600 3400 4400 5700 7400 9600"
+elif [ "$mode" = tls ]; then
+    sizes="20000 24000 29000 35000 42000 50000 60000 72000 86000 104000 125000 150000 180000 216000 260000 310000"
 else
     sizes="200 400 750 1100 1800 2900 4500 7200 11500 18500 29500 47000 75500 120000 160000 200000"
 fi
@@ -139,19 +150,34 @@ for size in $sizes; do
 done
 for i in 1 2 3 4 5; do printf '{"item":%d,"stock":%d}\n' "$i" $((i * 7)) >"$work/www/api/item$i.json"; done
 
+port=80 scheme=http listen= tls= probe=()
+case $mode in
+h2 | h2-crowd) listen="http2" probe=(--http2-prior-knowledge) ;;
+tls | tls-crowd)
+    port=443 scheme=https listen="ssl http2" probe=(-k)
+    openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=www.example.test \
+        -keyout "$work/key.pem" -out "$work/cert.pem" 2>"$work/openssl.log"
+    tls="ssl_certificate $work/cert.pem; ssl_certificate_key $work/key.pem; ssl_protocols TLSv1.3;
+        ssl_conf_command Ciphersuites TLS_AES_128_GCM_SHA256;"
+    ;;
+esac
+if [ -n "$h2" ]; then
+    ulimit -n "$(ulimit -Hn)"
+    echo 16384 >/proc/sys/net/core/somaxconn
+fi
 cat >"$work/nginx.conf" <<CONF
 user root root;
 daemon off;
 master_process off;
 pid $work/nginx.pid;
 error_log $work/error.log crit;
-events { worker_connections 2048; }
+events { worker_connections $([ -n "$h2" ] && echo 16000 || echo 2048); }
 http {
     types { text/html html; image/jpeg jpg; application/json json; }
     default_type text/plain;
     log_format truth escape=json '\$msec\t\$remote_addr\t\$remote_port\t\$request_method\t\$status\t\$http_expect\t\$http_host\t\$http_user_agent\t\$request_uri';
     access_log $work/access.tsv truth buffer=256k;
-    keepalive_requests $(case $mode in tiny) echo 3 ;; dense) echo 1000000 ;; *) echo 150 ;; esac);
+    keepalive_requests $(case $mode in tiny) echo 3 ;; dense | h2 | tls | *-crowd) echo 1000000 ;; *) echo 150 ;; esac);
     keepalive_timeout 30;
     sendfile off;
     client_max_body_size 2m;
@@ -160,8 +186,9 @@ http {
     uwsgi_temp_path $work/tmp/4; scgi_temp_path $work/tmp/5;
     limit_req_zone \$server_name zone=slow:1m rate=60r/s;
     server {
-        listen $server4:80;
-        listen [$server6]:80;
+        listen $server4:$port $listen backlog=16384;
+        listen [$server6]:$port $listen;
+        $tls
         server_name _;
         root $work/www;
         location /form { return 200 "stored\n"; }
@@ -180,11 +207,11 @@ nginx -e "$work/error.log" -p "$work" -c "$work/nginx.conf" &
 server=$!
 children+=("$server")
 for _ in $(seq 50); do
-    client curl -s -o /dev/null "http://$server4/short" && break
+    client curl -s "${probe[@]}" -o /dev/null "$scheme://$server4/short" && break
     kill -0 "$server" 2>/dev/null || { echo "record_http.sh: nginx did not start" >&2; cat "$work/error.log" >&2; exit 3; }
     sleep 0.1
 done
-client curl -s -o /dev/null "http://[$server6]/short"
+client curl -s "${probe[@]}" -o /dev/null "$scheme://[$server6]/short"
 kill -USR1 "$server" # the log buffer goes to the file; what was probed is not part of the truth
 sleep 0.3
 : >"$work/access.tsv"
@@ -196,7 +223,7 @@ count=(-c "$packets")
 priority=(nice -n -15)
 [ -z "$("${priority[@]}" true 2>&1)" ] || priority=()
 "${priority[@]}" tcpdump -i srv0 -n -s 0 -B 524288 -Z root -w "$work/capture.pcap" "${count[@]}" \
-    'tcp port 80' 2>"$work/tcpdump.log" &
+    "tcp port $port" 2>"$work/tcpdump.log" &
 recorder=$!
 children+=("$recorder")
 for _ in $(seq 100); do
@@ -332,6 +359,39 @@ header = \"Expect: 100-continue\"" ;;
     return 0
 }
 
+# h2load sends what a browser's request has of fields, and asks for all pages in turns.
+asks() {
+    local i
+    for i in $(seq 0 15); do
+        if [ "$mode" = h2 ]; then
+            printf '%s://%s/api/item%d.json\n%s://%s/fresh/%d.css\n' "$scheme" "$server4" $((i % 5 + 1)) "$scheme" "$server4" "$i"
+            [ "$i" -gt 9 ] && continue
+        fi
+        printf '%s://%s/pages/p%d.html\n' "$scheme" "$server4" "$i"
+    done
+}
+heavy() {
+    client env SSLKEYLOGFILE="$work/keys" timeout 100 h2load "$@" -H 'accept-language: en-GB,en;q=0.7,es;q=0.3' \
+        -H 'user-agent: Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0' \
+        -H 'cookie: visit=4711; layout=wide; consent=yes' >"$work/h2load.log" 2>&1
+}
+
+streams() { # until the recorder has its packets
+    local deadline=$((SECONDS + 60 + packets / 20000))
+    asks >"$work/asks"
+    while kill -0 "$recorder" 2>/dev/null && [ $SECONDS -lt $deadline ]; do
+        heavy -n 4000 -c 20 -m 100 -i "$work/asks" || true
+    done
+}
+
+crowd() {
+    local seconds=8
+    # Ten thousand handshakes take some seconds.
+    [ "$mode" = h2-crowd ] || seconds=20
+    heavy -D "$seconds" -c 10000 -m 1 --rps 1 "$scheme://$server4/short" || { cat "$work/h2load.log" >&2; exit 3; }
+    stop_recorder
+}
+
 screenplay() {
     local round source batch
     for round in $(seq 0 9); do
@@ -372,6 +432,8 @@ long_uris() {
 case $mode in
 demo) screenplay ;;
 uris) long_uris ;;
+h2-crowd | tls-crowd) crowd ;;
+h2 | tls) streams ;;
 *) flood ;;
 esac
 if kill -0 "$recorder" 2>/dev/null && [ -z "$scripted" ]; then
@@ -397,6 +459,7 @@ fi
 base=${out%.pcap}
 cp "$work/capture.pcap" "$out"
 cp "$work/access.tsv" "$base.access.tsv"
+[ "$port" = 80 ] || cp "$work/keys" "$base.keys"
 [ -z "$line" ] || cp "$work/line.json" "$base.line.json"
 if [ -n "$scripted" ]; then
     # The totals of the log, under the names of the summary of `linkweir http`.

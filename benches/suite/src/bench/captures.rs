@@ -27,6 +27,13 @@ pub(super) struct Capture {
     pub(super) responses: u64,
 }
 
+impl Capture {
+    /// Where the key log of its TLS connections is, if it has any.
+    pub(super) fn keys(&self) -> PathBuf {
+        self.path.with_extension("keys")
+    }
+}
+
 /// Compiles the limit, `benches/limits/pcapwalk.c`.
 ///
 /// # Errors

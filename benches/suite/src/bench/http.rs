@@ -69,7 +69,7 @@ static PIPED: [Row<u32>; 2] = [
 
 /// The summary must have seen every packet, and full records are part of the work: none would be no
 /// measurement.
-fn full_records(ran: &Ran<'_>) -> Result<Option<u64>> {
+pub(super) fn full_records(ran: &Ran<'_>) -> Result<Option<u64>> {
     let summary = serde_json::from_slice(&std::fs::read(ran.summary())?)?;
     let seen = count(&summary, "packets")?;
     if seen != ran.packets {

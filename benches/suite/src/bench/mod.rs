@@ -11,6 +11,7 @@ mod model;
 mod programs;
 mod repeat;
 mod sinks;
+mod web;
 
 use crate::{Outcome, usage};
 
@@ -30,6 +31,7 @@ pub(crate) fn run(args: &[String]) -> Outcome {
         "load" => load::run(rest),
         "model" => model::run(rest),
         "sinks" => sinks::run(rest),
+        "web" => web::run(rest),
         other => Err(usage(&format!("no benchmark `{other}`"))),
     }
 }

@@ -15,7 +15,8 @@ pub(super) const SLOW_ROUNDS: usize = 3;
 pub(super) struct Over {
     /// One of ours, or what is looked for on the path.
     pub(super) program: &'static str,
-    /// Its arguments; `{in}` is the capture, `{out}` where it writes, `{summary}` another file.
+    /// Its arguments; `{in}` is the capture, `{keys}` the key log beside it, `{out}` where it writes, `{summary}`
+    /// another file.
     pub(super) args: &'static [&'static str],
     /// Whether a run takes many times what the others take: fewer rounds will do.
     pub(super) is_slow: bool,
@@ -172,13 +173,16 @@ impl Programs {
         if how.into_directory {
             std::fs::create_dir_all(ran.output())?;
         }
-        let (input, output) = (text(&capture.path)?, text(&ran.output())?);
-        let summary = text(&ran.summary())?;
-        let argument = |word: &&str| match *word {
-            "{in}" => input.clone(),
-            "{out}" => output.clone(),
-            "{summary}" => summary.clone(),
-            word => word.to_owned(),
+        let names = [
+            ("{in}", text(&capture.path)?),
+            ("{keys}", text(&capture.keys())?),
+            ("{out}", text(&ran.output())?),
+            ("{summary}", text(&ran.summary())?),
+        ];
+        let argument = |word: &&str| {
+            let word = (*word).to_owned();
+            let named = names.iter();
+            named.fold(word, |word, (name, path)| word.replace(name, path))
         };
         let job = Job {
             program: &program,
