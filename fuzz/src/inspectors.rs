@@ -173,6 +173,82 @@ pub(crate) fn http(input: &[u8]) {
     assert_eq!(run(input, 13), whole);
 }
 
+/// Findings of HTTP/2: files by stream, which begin and end in turn.
+#[derive(Debug, Default)]
+struct Streams {
+    current: [u32; 2],
+    open: std::collections::BTreeSet<(bool, u32)>,
+    passed: usize,
+    faults: usize,
+}
+
+impl Streams {
+    fn file(&self, sender: Side) -> (bool, u32) {
+        let is_server = sender == Side::Server;
+        (is_server, self.current[usize::from(is_server)])
+    }
+}
+
+impl Found for Streams {
+    fn text(&mut self, _: Side, _: &[u8]) {}
+    fn host(&mut self, _: &[u8]) {}
+    fn message(&mut self, _: Side, _: &ChatMessage<'_>) {
+        panic!("HTTP has no messages");
+    }
+    fn file_named(&mut self, _: Side, _: &FileInfo<'_>) {}
+    fn stream(&mut self, sender: Side, stream: u32) {
+        self.current[usize::from(sender == Side::Server)] = stream;
+    }
+    fn file_begin(&mut self, sender: Side, _: &FileInfo<'_>) {
+        let file = self.file(sender);
+        assert!(self.open.insert(file));
+    }
+    fn file_data(&mut self, sender: Side, bytes: &[u8]) {
+        self.passed += bytes.len();
+        assert!(self.open.contains(&self.file(sender)));
+    }
+    fn file_end(&mut self, sender: Side, _: bool) {
+        let file = self.file(sender);
+        assert!(self.open.remove(&file));
+    }
+    fn invitation(&mut self, _: Side, _: &Invitation<'_>) {
+        panic!("HTTP has no invitations");
+    }
+    fn invited(&mut self, _: &[u8], _: &mut dyn FnMut(&FileInfo<'_>)) {
+        panic!("HTTP has no invitations");
+    }
+    fn malformed(&mut self, _: Side, _: &'static str) {
+        self.faults += 1;
+    }
+}
+
+/// Inspects two arbitrary streams as HTTP/2: files of streams begin and end in turn, and at most one thing is malformed.
+///
+/// Input: as that of [`http`].
+pub(crate) fn http2(input: &[u8]) {
+    let mut inspector = Inspector::of(Some(Application::Http2));
+    let mut streams = Streams::default();
+    let mut rest = input;
+    let mut fed = 0;
+    while let Some((&[side, lo, hi], after)) = rest.split_first_chunk::<3>() {
+        let len = usize::from(u16::from_le_bytes([lo, hi])).min(after.len());
+        let (bytes, after) = after.split_at(len);
+        rest = after;
+        fed += len;
+        let sender = if side & 1 == 0 {
+            Side::Client
+        } else {
+            Side::Server
+        };
+        inspector.feed(sender, bytes, &mut streams);
+    }
+    for sender in [Side::Client, Side::Server] {
+        inspector.finish(sender, &mut streams);
+    }
+    assert!(streams.faults <= 1);
+    assert!(streams.open.is_empty() && streams.passed <= fed);
+}
+
 const APPLICATIONS: [Application; 4] = [
     Application::Msn,
     Application::MsnFtp,

@@ -1,6 +1,8 @@
 //! TLS with keys, and the reader of connections that must be in order.
 
-use linkweir_keys::{About, Connection, Listener, LiveLog, Shared};
+use linkweir_keys::{
+    About, Connection, Listener, LiveLog, QuicConnection, Shared, StreamListener, StreamPart,
+};
 use linkweir_stream::{InOrder, Piece, Segment};
 use linkweir_table::Chunks;
 use linkweir_wire::{SeqNumber, Side};
@@ -96,4 +98,38 @@ pub(crate) fn stream(input: &[u8]) {
     }
     reader.finish(&mut pool, &mut scratch, &mut check);
     assert_eq!(pool.in_use(), 0);
+}
+
+impl StreamListener for Heard {
+    fn stream(&mut self, _: &About, _: Side, part: &StreamPart<'_>) {
+        self.0 += part.bytes.len();
+    }
+
+    fn reset(&mut self, _: Side, _: u64, _: u64, _: u64) {}
+}
+
+/// A connection of QUIC and its key log, in parts: what it is (0 client, 1 server, 2 key log) and its length in front.
+pub(crate) fn quic(input: &[u8]) {
+    let (log, mut connection) = (LiveLog::new(), QuicConnection::new());
+    let (mut scratch, mut heard) = (Vec::new(), Heard::default());
+    let (mut pushed, mut now, mut rest) = (0, 0, input);
+    while let Some((&[kind, high, low], behind)) = rest.split_first_chunk() {
+        let len = u16::from_be_bytes([high, low]);
+        let (bytes, behind) = behind.split_at(usize::from(len).min(behind.len()));
+        rest = behind;
+        now += 1;
+        if kind == 2 {
+            log.push(bytes);
+            continue;
+        }
+        let side = if kind % 2 == 0 {
+            Side::Client
+        } else {
+            Side::Server
+        };
+        connection.datagram(side, bytes, now, &log, &mut scratch, &mut heard);
+        pushed += bytes.len();
+        assert!(heard.0 <= pushed);
+        assert!(connection.held() <= pushed + (1 << 16));
+    }
 }

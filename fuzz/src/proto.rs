@@ -8,8 +8,11 @@ use linkweir_proto::http1::{
 use linkweir_proto::http2::direction::{Direction, Headers, Listener};
 use linkweir_proto::http2::frame::{FrameHeader, HEADER, content, promised, settings};
 use linkweir_proto::http2::hpack::{Decoder, Field, MAX_FIELDS, Strings};
+use linkweir_proto::http3::frame::{FrameHeader as Http3Header, purpose, table_capacity};
+use linkweir_proto::http3::qpack::{Decoder as Qpack, Section};
 use linkweir_proto::quic::{
-    ClientInitials, Kind, LongHeader, Progress, parse_google_hello, public_version, user_agent,
+    ClientInitials, Frames, Kind, LongHeader, Progress, parse_google_hello, public_version,
+    user_agent,
 };
 use linkweir_proto::rtp::{Compound, MediaPacket, is_control};
 use linkweir_proto::tls::{
@@ -75,8 +78,12 @@ fn read(bytes: &[u8]) {
     for answer in message.answers() {
         records += 1;
         let mut is_whole = message.read_name(answer.owner, &mut name);
-        if let Data::Cname(target) = answer.data {
-            is_whole |= message.read_name(target, &mut name);
+        match answer.data {
+            Data::Cname(target) | Data::Name(_, target) => {
+                is_whole |= message.read_name(target, &mut name);
+            }
+            Data::Txt(at) => assert!(message.texts(at).all(|text| text.len() < 256)),
+            _ => {}
         }
         assert!(is_whole || name.as_bytes().is_empty());
         assert!(name.as_bytes().len() <= MAX_NAME);
@@ -222,14 +229,24 @@ pub(crate) fn http2(input: &[u8]) {
             let (mut whole, mut partial) = (Vec::new(), Vec::new());
             let mut held = 0;
             let own = |part: Option<&[u8]>| part.map(<[u8]>::to_vec);
-            let all = first.decode(block, &mut strings, |field| {
-                held += field.name.map_or(0, <[u8]>::len) + field.value.map_or(0, <[u8]>::len);
-                whole.push((own(field.name), own(field.value)));
-            });
+            let all = first.decode(
+                block,
+                &mut strings,
+                |_| true,
+                |field| {
+                    held += field.name.map_or(0, <[u8]>::len) + field.value.map_or(0, <[u8]>::len);
+                    whole.push((own(field.name), own(field.value)));
+                },
+            );
             assert!(held <= MAX_FIELDS);
-            let some = late.decode(block, &mut strings, |field| {
-                partial.push((own(field.name), own(field.value)));
-            });
+            let some = late.decode(
+                block,
+                &mut strings,
+                |_| true,
+                |field| {
+                    partial.push((own(field.name), own(field.value)));
+                },
+            );
             assert_eq!(all.map(|all| all.fields), some.map(|some| some.fields));
             for (one, other) in whole.iter().zip(&partial) {
                 assert!(one.0.is_none() || other.0.is_none() || one.0 == other.0);
@@ -286,4 +303,43 @@ pub(crate) fn http2_direction(input: &[u8]) {
         assert!(content.all <= pushed as u64 + missing);
         assert!(direction.counters().skipped <= pushed as u64);
     }
+}
+
+/// Insertions into the table of QPACK, in two pieces, and a field section; and the same bytes as frames of QUIC and HTTP/3.
+/// However the insertions are cut, the section says the same.
+///
+/// Input: the capacity in steps of 32 bytes, the length of the insertions, where they are cut; insertions, section.
+pub(crate) fn qpack(input: &[u8]) {
+    let Some((&[capacity, len, at], rest)) = input.split_first_chunk() else {
+        return;
+    };
+    std::hint::black_box(Frames::of(rest).count());
+    std::hint::black_box((
+        purpose(rest),
+        Http3Header::parse(rest),
+        table_capacity(rest),
+    ));
+    let (insertions, section) = rest.split_at(usize::from(len).min(rest.len()));
+    let read = |cut: usize| {
+        let mut decoder = Qpack::default();
+        let mut strings = Strings::default();
+        decoder.allow(u64::from(capacity) * 32);
+        let (first, _) = insertions.split_at(cut.min(insertions.len()));
+        let read = decoder
+            .instructions(first, &mut strings)
+            .unwrap_or(first.len());
+        let rest = insertions.get(read..).unwrap_or_default();
+        let _faults = decoder.instructions(rest, &mut strings);
+        let mut held = 0;
+        let decoded = decoder.decode(section, &mut strings, |field| {
+            let len = |part: Option<&[u8]>| part.map_or(0, <[u8]>::len);
+            held += len(field.name) + len(field.value);
+        });
+        assert!(held <= MAX_FIELDS);
+        if let Ok(Section::Read(decoded)) = decoded {
+            assert!(decoded.unknown <= decoded.fields);
+        }
+        decoded
+    };
+    assert_eq!(read(usize::from(at)), read(usize::MAX));
 }

@@ -186,6 +186,31 @@ fn messages(put: &impl Fn(&str, String, &[u8]) -> Result<()>) -> Result<()> {
         put("http2_direction", format!("frame-{index}"), &segment)?;
     }
     put("http2", "frames".to_owned(), &HTTP2.concat())?;
+    // The client's preface and frames, and then those of the server.
+    for (name, frames) in [("none", 0), ("some", 3), ("all", HTTP2.len())] {
+        let frames = HTTP2.get(..frames).unwrap_or_default().concat();
+        let client = record_of(0, &[PREFACE, &frames].concat());
+        let connection = [client, record_of(1, &frames)].concat();
+        put("http2_inspector", name.to_owned(), &connection)?;
+    }
+    for (index, parts) in QPACK.iter().enumerate() {
+        put("qpack", format!("section-{index}"), parts)?;
+    }
+    for (name, kinds) in [
+        ("client", &[0_u8][..]),
+        ("both", &[0, 1]),
+        ("again", &[0, 0, 1]),
+    ] {
+        let len = u16::try_from(initial.len()).unwrap_or(0).to_be_bytes();
+        let parts = kinds
+            .iter()
+            .map(|kind| [&[*kind], len.as_slice(), &initial].concat());
+        put(
+            "quic_keys",
+            name.to_owned(),
+            &parts.collect::<Vec<_>>().concat(),
+        )?;
+    }
     // A connection: the preface, then the frames of the client, then those of the server.
     let mut connection = vec![0];
     for side in [0, 1] {
@@ -213,6 +238,11 @@ fn messages(put: &impl Fn(&str, String, &[u8]) -> Result<()>) -> Result<()> {
     ] {
         put("stream", name.to_owned(), &segments)?;
     }
+    answers(put)
+}
+
+/// What servers and peers say, and scripts.
+fn answers(put: &impl Fn(&str, String, &[u8]) -> Result<()>) -> Result<()> {
     put("dns", "answer".to_owned(), DNS_ANSWER)?;
     let len = u16::try_from(DNS_ANSWER.len()).unwrap_or(0).to_be_bytes();
     let framed = [len.as_slice(), DNS_ANSWER].concat();
@@ -236,6 +266,13 @@ fn messages(put: &impl Fn(&str, String, &[u8]) -> Result<()>) -> Result<()> {
     }
     Ok(())
 }
+
+/// Capacity, length of the insertions and where they are cut, insertions, section (RFC 9204 appendix B).
+const QPACK: [&[u8]; 3] = [
+    b"\x07\0\0\0\0\x51\x0b/index.html",
+    b"\x07\x22\x05\x3f\xbd\x01\xc0\x0fwww.example.com\xc1\x0c/sample/path\x03\x81\x10\x11",
+    b"\x07\x1a\x09\x3f\xbd\x01\x4acustom-key\x0ccustom-value\x02\0\x80\xc1",
+];
 
 const RECORD_HEADER: usize = 16;
 
@@ -445,6 +482,9 @@ mod tests {
             "http_inspector",
             "decoder",
             "tls_keys",
+            "http2_inspector",
+            "qpack",
+            "quic_keys",
             "stream",
         ] {
             let count = std::fs::read_dir(directory(&directory_of_test, target))
