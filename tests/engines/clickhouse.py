@@ -138,13 +138,13 @@ def exact_quantile(sorted_values, level):
 
 def totals(kind, lines, times):
     """Rollups of what was sent `times` times: counts exact, quantiles within the stated error."""
-    measure, only_if = {
-        "http_transaction": ("response_time_ns", lambda one: True),
-        "flow": ("c_rtt_avg", lambda one: one.get("c_rtt_cnt", 0) > 0),
-        "gateway_event": ("size", lambda one: True),
-        "load_session": ("response_time_ns", lambda one: True),
+    count, measure, only_if = {
+        "http_transaction": ("transactions", "response_time_ns", lambda one: True),
+        "flow": ("flows", "c_rtt_avg", lambda one: one.get("c_rtt_cnt", 0) > 0),
+        "tls_handshake": ("handshakes", "handshake_time_ns", lambda one: True),
+        "gateway_event": ("events", "size", lambda one: True),
+        "load_session": ("sessions", "response_time_ns", lambda one: True),
     }[kind.name]
-    count = {"http_transaction": "transactions", "flow": "flows", "gateway_event": "events"}.get(kind.name, "sessions")
     objects = [json.loads(line) for line in lines]
     table = f"{kind.name}_per_minute"
     found = {row["probe"]: int(row["n"]) for row in ask(f"SELECT probe, sum({count}) AS n FROM {table} GROUP BY probe")}

@@ -343,7 +343,7 @@ mod tests {
         let payload = Payload::new(Version::One, suite, secret).unwrap();
         let header = HeaderKey::new(Version::One, suite, header).unwrap();
         let mut packet = vec![0x41 | u8::from(phase) << 2];
-        packet.extend(u16::try_from(number).unwrap().to_be_bytes());
+        packet.extend(&number.to_be_bytes()[6..]);
         let mut frames = vec![1; 20];
         let tag = payload.key.seal_in_place_separate_tag(
             nonce(&payload.iv, number),

@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-use crate::common::{demo, demo_frames, ended, linkweir, plain, run, skipped};
+use crate::common::{demo, demo_frames, ended, frames_of, linkweir, plain, run, skipped};
 use linkweir_record::{LoadBatch, LoadKind, LoadRow, RecordKind as _};
 use linkweir_sink::{OutputOptions, open_sink};
 use linkweir_testkit::conversation::Conversation;
@@ -60,6 +60,10 @@ impl Run {
         orphan.server_sends("HTTP/1.1 503 No request was seen\r\nContent-Length: 0\r\n\r\n");
         frames.extend(orphan.frames());
         frames.extend(demo_frames());
+        // 20 connections, all of TLS 1.2.
+        frames.extend(frames_of(
+            &demo().with_file_name("web/nginx-h2-tls12.pcap.gz"),
+        ));
         let made = Self { directory, kind };
         std::fs::write(made.at("input.pcap"), plain(&frames)).unwrap();
         let mut command = linkweir();
@@ -186,9 +190,9 @@ impl Run {
         let done = self.check(engines, "clickhouse.py", &names);
         assert_eq!(done["rows"], rows, "{done}");
         // Of each kind: two tables and two views, the queue, and at least five examples.
-        assert_eq!(done["accepted"], 16, "{done}");
-        assert_eq!(done["queues"], 4, "{done}");
-        assert!(done["examples"].as_u64().unwrap() >= 20, "{done}");
+        assert_eq!(done["accepted"], 24, "{done}");
+        assert_eq!(done["queues"], 6, "{done}");
+        assert!(done["examples"].as_u64().unwrap() >= 30, "{done}");
         assert_eq!(done["values"], values, "{done}");
         assert_eq!(done["parquet"], values, "{done}");
         assert!(done["quantiles_of"].as_u64().unwrap() > 0, "{done}");
@@ -211,6 +215,13 @@ fn flows_are_the_same_everywhere() {
     let Some(engines) = engines() else { return };
     let ran = Run::of("flow", &["flows", "-q"]);
     ran.holds(&engines, 82);
+}
+
+#[test]
+fn handshakes_are_the_same_everywhere() {
+    let Some(engines) = engines() else { return };
+    let ran = Run::of("tls_handshake", &["flows", "-q", "--kind", "tls"]);
+    ran.holds(&engines, 7);
 }
 
 #[test]

@@ -136,9 +136,9 @@ const TLS: Plan = Plan {
     },
     examples: "\
 -- Handshakes of the last day by version and suite, and how many failed.
-SELECT tls_version, cipher, sum(handshakes) AS handshakes, sum(handshakes) - sum(established) AS failed
+SELECT tls_version, cipher, sum(handshakes) AS total, total - sum(established) AS failed
 FROM tls_handshake_per_minute WHERE minute >= now('UTC') - INTERVAL 1 DAY
-GROUP BY tls_version, cipher ORDER BY handshakes DESC;
+GROUP BY tls_version, cipher ORDER BY total DESC;
 
 -- Certificates that expire within a month.
 SELECT subject, issuer, min(not_after_ns) AS expires, uniq(server_ip) AS servers
@@ -163,7 +163,7 @@ const DNS: Plan = Plan {
     },
     examples: "\
 -- Resolvers by the minute: queries, those without a response, and response times (ms).
-SELECT minute, server_ip, sum(queries) AS queries, sumIf(queries, state = 'unanswered') AS unanswered,
+SELECT minute, server_ip, sum(queries) AS total, sumIf(queries, state = 'unanswered') AS unanswered,
     arrayMap(ns -> round(ns / 1e6, 3), quantilesDDMerge(0.01, 0.5, 0.9, 0.95, 0.99, 0.999)(response_time_ns_quantiles)) AS p50_p90_p95_p99_p999
 FROM dns_query_per_minute GROUP BY minute, server_ip ORDER BY minute, server_ip;
 
