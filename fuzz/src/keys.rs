@@ -22,16 +22,32 @@ impl Listener for Heard {
     fn lost(&mut self, _: Side) {}
 }
 
+/// The parts of an input: what each is, its length, which stands in front, and as much of it as is there.
+fn parts(mut rest: &[u8]) -> impl Iterator<Item = (u8, u16, &[u8])> {
+    std::iter::from_fn(move || {
+        let (&[kind, high, low], behind) = rest.split_first_chunk()?;
+        let len = u16::from_be_bytes([high, low]);
+        let (bytes, behind) = behind.split_at(usize::from(len).min(behind.len()));
+        rest = behind;
+        Some((kind, len, bytes))
+    })
+}
+
+const fn side_of(kind: u8) -> Side {
+    if kind.is_multiple_of(2) {
+        Side::Client
+    } else {
+        Side::Server
+    }
+}
+
 /// A connection and its key log, in parts: what it is (0 client, 1 server, 2 key log, 3 and 4 gaps of each) and its
 /// length in front.
 pub(crate) fn tls(input: &[u8]) {
     let (log, mut connection) = (LiveLog::new(), Connection::new());
     let (mut held, mut scratch, mut heard) = (0, Vec::new(), Heard::default());
-    let (mut pushed, mut now, mut rest) = (0, 0, input);
-    while let Some((&[kind, high, low], behind)) = rest.split_first_chunk() {
-        let len = u16::from_be_bytes([high, low]);
-        let (bytes, behind) = behind.split_at(usize::from(len).min(behind.len()));
-        rest = behind;
+    let (mut pushed, mut now) = (0, 0);
+    for (kind, len, bytes) in parts(input) {
         now += 1;
         if kind == 2 {
             log.push(bytes);
@@ -43,11 +59,7 @@ pub(crate) fn tls(input: &[u8]) {
             max_held: MAX_HELD,
             scratch: &mut scratch,
         };
-        let side = if kind % 2 == 0 {
-            Side::Client
-        } else {
-            Side::Server
-        };
+        let side = side_of(kind);
         if kind > 2 {
             connection.gap(side, u32::from(len), &mut shared, &mut heard);
         }
@@ -112,21 +124,14 @@ impl StreamListener for Heard {
 pub(crate) fn quic(input: &[u8]) {
     let (log, mut connection) = (LiveLog::new(), QuicConnection::new());
     let (mut scratch, mut heard) = (Vec::new(), Heard::default());
-    let (mut pushed, mut now, mut rest) = (0, 0, input);
-    while let Some((&[kind, high, low], behind)) = rest.split_first_chunk() {
-        let len = u16::from_be_bytes([high, low]);
-        let (bytes, behind) = behind.split_at(usize::from(len).min(behind.len()));
-        rest = behind;
+    let (mut pushed, mut now) = (0, 0);
+    for (kind, _, bytes) in parts(input) {
         now += 1;
         if kind == 2 {
             log.push(bytes);
             continue;
         }
-        let side = if kind % 2 == 0 {
-            Side::Client
-        } else {
-            Side::Server
-        };
+        let side = side_of(kind);
         connection.datagram(side, bytes, now, &log, &mut scratch, &mut heard);
         pushed += bytes.len();
         assert!(heard.0 <= pushed);

@@ -2,7 +2,8 @@
 
 use linkweir_proto::quic::{CryptoStream, Frame, Frames, InitialKeys, Kind, LongHeader, Version};
 use linkweir_proto::tls::{
-    Alpn, MessageHeader, parse_client_hello, parse_encrypted_extensions, parse_server_hello,
+    Alpn, MessageHeader, client_random, parse_client_hello, parse_encrypted_extensions,
+    parse_server_hello,
 };
 use linkweir_wire::Side;
 
@@ -73,8 +74,6 @@ impl End {
     }
 }
 
-/// Type, length and version of a `ClientHello`, and its random.
-const UNTIL_RANDOM: usize = 4 + 2 + 32;
 /// Levels of messages.
 const HELLO: usize = 0;
 const BEHIND: usize = 1;
@@ -298,10 +297,10 @@ impl QuicConnection {
         // Some clients send the pieces of their hello in any order: its end may be there later than its random.
         let said = self.client.said(HELLO);
         if side == Side::Client
-            && said.len() >= UNTIL_RANDOM
+            && let Some(random) = client_random(said)
             && let Some(hello) = parse_client_hello(said).seen()
         {
-            self.client_random = Some(hello.random);
+            self.client_random = Some(random);
             self.about.server_name = hello.server_name.into();
         }
         if let Some(hello) = parse_server_hello(self.server.said(HELLO)).seen()

@@ -4,10 +4,10 @@ use std::net::{IpAddr, Ipv6Addr};
 
 use crate::flow::Protocol;
 use crate::http::HttpState;
+use crate::rows::Rows;
 use crate::schema::{
     Endpoint, Field, RecordBatch, RecordKind, Value, ZeekColumn, columns, opt, text,
 };
-use crate::span::Span;
 
 /// The numbers of a query and its response (RFC 1035 sec. 4.1.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -112,38 +112,29 @@ impl<'a> DnsQuery<'a> {
 
 /// Queries in the order in which they ended.
 #[derive(Debug, Clone, Default)]
-pub struct DnsBatch {
-    rows: Vec<DnsQueryRow>,
-    spans: Vec<Span<3>>,
-    arena: Vec<u8>,
-}
+pub struct DnsBatch(Rows<DnsQueryRow, 3>);
 
 impl DnsBatch {
     /// Appends a query.
     pub fn push(&mut self, row: DnsQueryRow, texts: DnsTexts<'_>) {
-        self.rows.push(row);
-        self.spans.push(Span::fill(&mut self.arena, texts));
+        self.0.push(row, texts);
     }
 }
 
 impl RecordBatch<DnsKind> for DnsBatch {
     #[inline]
     fn len(&self) -> usize {
-        self.rows.len()
+        self.0.len()
     }
 
     #[inline]
     fn get(&self, at: usize) -> Option<DnsQuery<'_>> {
-        Some(DnsQuery {
-            row: self.rows.get(at)?,
-            texts: self.spans.get(at)?.texts(&self.arena),
-        })
+        let (row, texts) = self.0.get(at)?;
+        Some(DnsQuery { row, texts })
     }
 
     fn clear(&mut self) {
-        self.rows.clear();
-        self.spans.clear();
-        self.arena.clear();
+        self.0.clear();
     }
 
     fn push_view(&mut self, view: &DnsQuery<'_>) {
@@ -151,7 +142,7 @@ impl RecordBatch<DnsKind> for DnsBatch {
     }
 
     fn memory_bytes(&self) -> usize {
-        self.rows.len() * (size_of::<DnsQueryRow>() + size_of::<Span<3>>()) + self.arena.len()
+        self.0.memory_bytes()
     }
 }
 

@@ -16,9 +16,9 @@ pub mod http;
 pub mod human;
 pub mod load;
 pub mod prefix;
+mod rows;
 pub mod scan;
 pub mod schema;
-mod span;
 pub mod tls;
 mod topic;
 

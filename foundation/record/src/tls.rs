@@ -3,10 +3,10 @@
 use std::net::{IpAddr, Ipv6Addr};
 
 use crate::flow::Protocol;
+use crate::rows::Rows;
 use crate::schema::{
     Endpoint, Field, RecordBatch, RecordKind, Value, ZeekColumn, columns, opt, text,
 };
-use crate::span::Span;
 
 /// The numbers of a handshake (RFC 8446, RFC 5246).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -92,11 +92,7 @@ pub struct TlsHandshake<'a> {
 
 /// Handshakes in the order in which they ended.
 #[derive(Debug, Clone, Default)]
-pub struct TlsBatch {
-    rows: Vec<TlsRow>,
-    spans: Vec<Span<6>>,
-    arena: Vec<u8>,
-}
+pub struct TlsBatch(Rows<TlsRow, 6>);
 
 impl TlsBatch {
     /// Appends a handshake.
@@ -109,22 +105,19 @@ impl TlsBatch {
             text.issuer,
             text.names,
         ];
-        self.rows.push(row);
-        self.spans.push(Span::fill(&mut self.arena, texts));
+        self.0.push(row, texts);
     }
 }
 
 impl RecordBatch<TlsKind> for TlsBatch {
     #[inline]
     fn len(&self) -> usize {
-        self.rows.len()
+        self.0.len()
     }
 
     #[inline]
     fn get(&self, at: usize) -> Option<TlsHandshake<'_>> {
-        let row = self.rows.get(at)?;
-        let texts = self.spans.get(at)?.texts(&self.arena);
-        let [sni, client_alpn, alpn, subject, issuer, names] = texts;
+        let (row, [sni, client_alpn, alpn, subject, issuer, names]) = self.0.get(at)?;
         let text = TlsText {
             sni,
             client_alpn,
@@ -137,9 +130,7 @@ impl RecordBatch<TlsKind> for TlsBatch {
     }
 
     fn clear(&mut self) {
-        self.rows.clear();
-        self.spans.clear();
-        self.arena.clear();
+        self.0.clear();
     }
 
     fn push_view(&mut self, view: &TlsHandshake<'_>) {
@@ -147,7 +138,7 @@ impl RecordBatch<TlsKind> for TlsBatch {
     }
 
     fn memory_bytes(&self) -> usize {
-        self.rows.len() * (size_of::<TlsRow>() + size_of::<Span<6>>()) + self.arena.len()
+        self.0.memory_bytes()
     }
 }
 

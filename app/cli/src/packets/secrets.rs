@@ -7,7 +7,7 @@ use linkweir_capture::chosen::Secrets;
 use linkweir_engine::Frame;
 use linkweir_keys::LiveLog;
 use linkweir_proto::quic::{ClientInitials, Kind, LongHeader, Progress};
-use linkweir_proto::tls::parse_client_hello;
+use linkweir_proto::tls::client_random;
 use linkweir_wire::{Transport, decode};
 
 use super::PacketArgs;
@@ -17,8 +17,6 @@ use crate::passive::args::InputArgs;
 const MAX_OPEN: usize = 64;
 /// Of a record of TLS.
 const RECORD_HEADER: usize = 5;
-/// Type, length and version of a `ClientHello`, and its random.
-const UNTIL_RANDOM: usize = 4 + 2 + 32;
 
 /// What the flag asks for.
 pub(super) fn of(args: &PacketArgs, input: &InputArgs) -> Option<Box<dyn Secrets>> {
@@ -39,7 +37,7 @@ impl Secrets for Begins {
     fn before(&mut self, frame: &Frame<'_>) -> Option<String> {
         let packet = decode(frame.link, frame.bytes, frame.wire_len).ok()?;
         let random = match &packet.transport {
-            Transport::Tcp(tcp) => random_of(tcp.payload.get(RECORD_HEADER..)?)?,
+            Transport::Tcp(tcp) => client_random(tcp.payload.get(RECORD_HEADER..)?)?,
             Transport::Udp(udp) => self.on_datagram(udp.src_port(), udp.payload)?,
             _ => return None,
         };
@@ -62,16 +60,10 @@ impl Begins {
         });
         let (_, initials) = self.open.get_mut(at)?;
         let progress = initials.on_packet(payload, &header);
-        let random = random_of(initials.hello());
+        let random = client_random(initials.hello());
         if random.is_some() || progress != Progress::More {
             self.open.remove(at);
         }
         random
     }
-}
-
-/// The random of a `ClientHello` that begins here.
-fn random_of(message: &[u8]) -> Option<[u8; 32]> {
-    let hello = parse_client_hello(message.get(..UNTIL_RANDOM)?).seen()?;
-    Some(hello.random)
 }

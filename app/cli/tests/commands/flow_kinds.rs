@@ -6,14 +6,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use linkweir_testkit::capture_writer::CapturedFrame;
-use linkweir_wire::emit::UdpFrame;
 use serde_json::Value;
 
 use crate::common::{installed, plain, run};
-
-const MS: u64 = 1_000_000;
-/// 2026-11-25 12:00 UTC.
-const START: u64 = 1_795_608_000_000 * MS;
+use crate::flow_streams::frame;
 
 fn web(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -155,20 +151,6 @@ fn handshakes_of_quic_are_those_of_tshark() {
                 "{name}: {record}"
             );
         }
-    }
-}
-
-fn frame(at_us: u64, from: SocketAddr, to: SocketAddr, payload: &[u8]) -> CapturedFrame {
-    let bytes = UdpFrame {
-        payload,
-        ..UdpFrame::new(from, to)
-    }
-    .to_vec();
-    CapturedFrame {
-        timestamp_ns: START + at_us * 1_000,
-        interface: 0,
-        wire_len: u32::try_from(bytes.len()).unwrap(),
-        bytes,
     }
 }
 

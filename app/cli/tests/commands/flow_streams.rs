@@ -13,7 +13,8 @@ const MS: u64 = 1_000_000;
 /// 2026-11-25 12:00 UTC.
 const START: u64 = 1_795_608_000_000 * MS;
 
-fn frame(at_us: u64, from: SocketAddr, to: SocketAddr, payload: &[u8]) -> CapturedFrame {
+/// A datagram so many microseconds after the start.
+pub(crate) fn frame(at_us: u64, from: SocketAddr, to: SocketAddr, payload: &[u8]) -> CapturedFrame {
     let bytes = UdpFrame {
         payload,
         ..UdpFrame::new(from, to)

@@ -165,6 +165,14 @@ pub fn parse_client_hello(message: &[u8]) -> Parsed<ClientHello<'_>> {
     }
 }
 
+/// The random of the `ClientHello` that `message` begins with, as soon as it is there.
+#[must_use]
+pub fn client_random(message: &[u8]) -> Option<[u8; 32]> {
+    // Type, length and version before it.
+    let hello = parse_client_hello(message.get(..4 + 2 + 32)?).seen()?;
+    Some(hello.random)
+}
+
 /// Reads fields until the bytes end: `None` where they end within what is not an extension.
 fn read_client_hello<'a>(reader: &mut Reader<'a>, hello: &mut ClientHello<'a>) -> Option<()> {
     hello.version = known_version(reader.u16()?)?;

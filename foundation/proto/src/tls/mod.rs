@@ -10,7 +10,7 @@ pub(crate) mod reader;
 
 pub use certificate::{certificate_name, first_certificate};
 pub use hello::{
-    Alpn, ClientHello, ServerHello, parse_client_hello, parse_encrypted_extensions,
+    Alpn, ClientHello, ServerHello, client_random, parse_client_hello, parse_encrypted_extensions,
     parse_server_hello,
 };
 

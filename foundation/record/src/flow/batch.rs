@@ -3,8 +3,8 @@
 use super::row::{MESSAGE_TEXTS, Message, MessageRow};
 use super::{DNS_TEXTS, DnsRow, FlowKind, FlowRow, StreamRow};
 use crate::dns::DnsBatch;
+use crate::rows::Span;
 use crate::schema::RecordBatch;
-use crate::span::Span;
 use crate::tls::TlsBatch;
 
 /// The texts of a flow; empty where unknown. Bytes as they came from the network.
