@@ -152,7 +152,7 @@ pub(crate) struct KeyArgs {
     /// Decrypt TLS 1.2 and 1.3, and QUIC, with the secrets in this key log: a file or a FIFO in the NSS key log format, which
     /// browsers and curl write if SSLKEYLOGFILE is set. It is read as it grows; with `-r` it is read to its end before
     /// the first packet. A connection must be captured from its `ClientHello` on. Secrets in pcapng captures are used
-    /// without this flag. No secret is written to any output [default: none].
+    /// without this flag. No secret is written to any output but with `--pcap-secrets` [default: none].
     #[arg(long, value_name = "FILE|FIFO", value_hint = ValueHint::FilePath)]
     pub(crate) keys: Option<PathBuf>,
 
