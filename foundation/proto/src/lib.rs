@@ -6,6 +6,7 @@
 
 pub mod application;
 pub mod bittorrent;
+mod cut;
 pub mod dns;
 pub mod edonkey;
 pub mod http1;
@@ -16,3 +17,5 @@ pub mod msnftp;
 pub mod quic;
 pub mod rtp;
 pub mod tls;
+
+pub use cut::Cut;

@@ -51,6 +51,8 @@ pub struct HttpRow {
     pub response_bytes: Option<u64>,
     /// Symmetric hash of the 4-tuple.
     pub flow_hash: u32,
+    /// Round trip from the capture to the server, by the handshake of the connection.
+    pub rtt_ns: Option<u32>,
     /// TCP port of the client.
     pub client_port: u16,
     /// TCP port of the server.
@@ -63,7 +65,8 @@ pub struct HttpRow {
     pub retransmissions: u16,
     /// Outermost VLAN id.
     pub vlan: Option<u16>,
-    /// HTTP version of the response, of the request where there is no response: major and minor.
+    /// HTTP version of the response, of the request where there is no response: major and minor; zeros where it is not
+    /// known.
     pub version: (u8, u8),
     /// What became of it.
     pub state: HttpState,
@@ -80,6 +83,7 @@ impl Default for HttpRow {
             request_bytes: None,
             response_bytes: None,
             flow_hash: 0,
+            rtt_ns: None,
             client_port: 0,
             server_port: 0,
             status_code: None,
@@ -100,6 +104,13 @@ impl HttpRow {
     pub fn response_time_ns(&self) -> Option<u64> {
         Some(self.response_ts_ns?.saturating_sub(self.request_ts_ns?))
     }
+
+    /// What of the response time is not the network between the capture and the server, nanoseconds; never below zero.
+    #[must_use]
+    pub fn server_time_ns(&self) -> Option<u64> {
+        let rtt_ns = u64::from(self.rtt_ns?);
+        Some(self.response_time_ns()?.saturating_sub(rtt_ns))
+    }
 }
 
 /// Where a transaction was read.
@@ -110,6 +121,8 @@ pub enum Source {
     Clear,
     /// In TLS, opened with the secrets of a key log.
     Keys,
+    /// Nowhere: estimated from the lengths and the order of records of TLS.
+    Estimate,
 }
 
 impl Source {
@@ -119,6 +132,31 @@ impl Source {
         match self {
             Self::Clear => "clear",
             Self::Keys => "keys",
+            Self::Estimate => "estimate",
+        }
+    }
+}
+
+/// How far an estimate is to be trusted; what is worse is greater.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub enum Confidence {
+    /// Nothing else can have happened, but for a peer that plays tricks.
+    #[default]
+    Exact,
+    /// Something else would look the same, and is rare.
+    Likely,
+    /// More than one thing may have happened: there is no response time.
+    CannotTell,
+}
+
+impl Confidence {
+    /// The word in the `confidence` field.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Exact => "exact",
+            Self::Likely => "likely",
+            Self::CannotTell => "cannot_tell",
         }
     }
 }
@@ -142,6 +180,8 @@ pub struct Grpc {
 pub struct Web<'a> {
     /// Where it was read.
     pub source: Source,
+    /// Of an estimate, how far it is to be trusted.
+    pub confidence: Option<Confidence>,
     /// Whether empty texts may be unknown instead of absent: the connection was joined late, or bytes are lost.
     pub is_partial: bool,
     /// The stream.
@@ -353,6 +393,7 @@ impl HttpRow {
             (0, 9) => "0.9",
             (2, _) => "2",
             (3, _) => "3",
+            (0, 0) => "",
             _ => "other",
         }
     }
@@ -375,6 +416,10 @@ impl<'a> HttpTransaction<'a> {
             None => Source::Clear,
             Some(web) => web.row.web.source,
         }
+    }
+
+    fn confidence(&self) -> Option<&'static str> {
+        Some(self.web?.row.web.confidence?.as_str())
     }
 
     const fn names(&self) -> &'static str {
@@ -414,7 +459,7 @@ columns!(FIELDS, read_column, v: HttpTransaction, {
     vlan: U16, "", Some(58), "Outermost VLAN id." => opt(v.row.vlan.map(u64::from));
     flow_hash: U32, "", None, "Symmetric hash of addresses and ports: the same for both directions." => Value::U64(u64::from(v.row.flow_hash));
     http_version: Word, "", None, "HTTP version, as version." => Value::Word(v.row.version_name());
-    source: Word, "", None, "Where it was read: clear, or keys (in TLS, with the secrets of a key log)." => Value::Word(v.source().as_str());
+    source: Word, "", None, "Where it was read: clear, keys (in TLS, with the secrets of a key log), or estimate (from the lengths of TLS records)." => Value::Word(v.source().as_str());
     names: Word, "", None, "whole, or partial: empty texts may be unknown, because the connection was joined late or packets are missing." => Value::Word(v.names());
     stream_id: U32, "", None, "Stream of HTTP/2 or HTTP/3." => opt(v.web.and_then(|web| web.row.web.stream_id).map(u64::from));
     tls_version: Word, "", None, "TLS version; empty without TLS." => v.web.map_or(Value::Null, |web| crate::tls::version(web.row.web.tls_version));
@@ -428,21 +473,25 @@ columns!(FIELDS, read_column, v: HttpTransaction, {
     grpc_timeout_ns: SpanNs, "ns", None, "Timeout that the client gave a gRPC call." => v.of_grpc(|grpc| grpc.timeout_ns).map_or(Value::Null, Value::SpanNs);
     grpc_first_ns: SpanNs, "ns", None, "From the first packet of the request to the first message of the server in a gRPC call." => v.of_grpc(|grpc| Some(grpc.answered_ns?[0])).map_or(Value::Null, Value::SpanNs);
     grpc_last_ns: SpanNs, "ns", None, "From the first packet of the request to the last message of the server in a gRPC call." => v.of_grpc(|grpc| Some(grpc.answered_ns?[1])).map_or(Value::Null, Value::SpanNs);
+    confidence: Word, "", None, "Of an estimate: exact, likely, or cannot_tell (then without a response time)." => v.confidence().map_or(Value::Null, Value::Word);
+    rtt_ns: SpanNs, "ns", None, "Round trip from the capture to the server: from the SYN of the connection to the SYN with ACK." => v.row.rtt_ns.map_or(Value::Null, |rtt_ns| Value::SpanNs(u64::from(rtt_ns)));
+    server_time_ns: SpanNs, "ns", None, "Response time less rtt_ns: what the server took; at least 0." => v.row.server_time_ns().map_or(Value::Null, Value::SpanNs);
 });
 
 impl RecordKind for HttpKind {
     type View<'a> = HttpTransaction<'a>;
     type Batch = HttpBatch;
     const NAME: &'static str = "http_transaction";
-    const VERSION: u16 = 2;
+    const VERSION: u16 = 3;
     const ZEEK_PATH: &'static str = "http";
-    /// HTTP/1.x in clear, HTTP/2 or TLS, and gRPC.
-    const SHAPES: usize = 3;
+    /// HTTP/1.x in clear, HTTP/2 or TLS, gRPC, and estimates.
+    const SHAPES: usize = 4;
 
     #[inline]
     fn shape(view: &HttpTransaction<'_>) -> usize {
         match view.web {
             None => 0,
+            Some(web) if web.row.web.confidence.is_some() => 3,
             Some(web) => 1 + usize::from(web.row.web.grpc.is_some()),
         }
     }
@@ -451,10 +500,12 @@ impl RecordKind for HttpKind {
     fn has_column(shape: usize, column: usize) -> bool {
         let last = match shape {
             0 => Column::names,
-            1 => Column::alpn,
+            1 | 3 => Column::alpn,
             _ => Column::grpc_last_ns,
         };
         column <= last as usize
+            || column >= Column::rtt_ns as usize
+            || (shape == 3 && column == Column::confidence as usize)
     }
 
     fn fields() -> &'static [Field] {

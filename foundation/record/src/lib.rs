@@ -30,7 +30,9 @@ pub use gateway::{
     GatewayBatch, GatewayEvent, GatewayEventKind, GatewayKind, GatewayRow, GatewayText,
 };
 pub use half::{HalfBatch, HalfKind, HalfRow, HttpHalf};
-pub use http::{Grpc, HttpBatch, HttpKind, HttpRow, HttpState, HttpTransaction, Source, Text, Web};
+pub use http::{
+    Confidence, Grpc, HttpBatch, HttpKind, HttpRow, HttpState, HttpTransaction, Source, Text, Web,
+};
 pub use load::{LoadBatch, LoadKind, LoadRow, LoadSession};
 pub use prefix::{IpNet, Prefix, PrefixError};
 pub use schema::{Endpoint, Field, FieldType, RecordBatch, RecordKind, Value, ZeekColumn};

@@ -98,10 +98,16 @@ pub struct HttpConfig {
     pub has_whole_connections: bool,
     /// Whether every segment of a connection of HTTP/2 or TLS comes to this stage, which then follows it.
     pub may_join: bool,
+    /// Whether both packets of a connection's handshake come to this stage, so that it knows the round trip.
+    pub has_round_trips: bool,
     /// The secrets that open TLS.
     pub keys: Option<Arc<LiveLog>>,
     /// Whether connections of TLS are followed though no secret is there yet.
     pub awaits_keys: bool,
+    /// Whether transactions of TLS are estimated where no secret opens them.
+    pub estimates: bool,
+    /// Whether they are estimated where a secret opens them too, to be compared.
+    pub checks_estimates: bool,
 }
 
 impl Default for HttpConfig {
@@ -121,8 +127,11 @@ impl Default for HttpConfig {
             is_reassembled: false,
             has_whole_connections: true,
             may_join: true,
+            has_round_trips: true,
             keys: None,
             awaits_keys: false,
+            estimates: true,
+            checks_estimates: false,
         }
     }
 }

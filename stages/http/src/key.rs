@@ -39,6 +39,16 @@ impl Connection {
         }
     }
 
+    /// A keyed hash that is the same for both directions: for tables of connections.
+    pub(crate) fn file_under(&self, seed: u64) -> u32 {
+        let ordered = match self.client <= self.server {
+            true => *self,
+            false => self.reversed(),
+        };
+        let hash = ConnectionHash::new(seed, &ordered).with(Meaning::Direction, 0);
+        u32::try_from(hash >> 32).unwrap_or_default()
+    }
+
     /// A 32-bit hash that is the same for both directions.
     #[inline]
     pub(crate) const fn flow_hash(&self) -> u32 {

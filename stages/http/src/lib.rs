@@ -11,6 +11,8 @@
 //! responses, retransmissions told from new messages, and time to last byte (`body`). Only connections on
 //! which requests wait behind one another are read in order (`follow`).
 //!
+//! Transactions of TLS without keys are estimated from the lengths and the order of records (`estimate`).
+//!
 //! ```text
 //! frame ─ decode ─► segment ─ classify ─► head ─► pending table ─► record
 //!                      └── watched flow? ─► gather, go on
@@ -20,6 +22,7 @@
 mod body;
 mod config;
 mod emit;
+mod estimate;
 pub mod extract;
 mod halves;
 mod handoff;
@@ -34,6 +37,7 @@ mod segment;
 mod split;
 mod stage;
 mod stats;
+mod trips;
 mod watch;
 mod web;
 

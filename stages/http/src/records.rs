@@ -5,6 +5,7 @@ use linkweir_record::{Anonymizer, HttpBatch, HttpRow, Source, Text, Web};
 use crate::config::HttpConfig;
 use crate::key::Connection;
 use crate::stats::HttpStats;
+use crate::trips::Trips;
 
 /// A request as a record needs it; texts borrow from the packet or from the pool.
 #[derive(Debug, Clone, Copy)]
@@ -42,6 +43,8 @@ pub(crate) struct Records {
     filter: Filter,
     anonymizer: Option<Anonymizer>,
     pub(crate) stats: HttpStats,
+    /// Round trips from here to the servers.
+    pub(crate) trips: Trips,
 }
 
 /// Which records are wanted.
@@ -77,6 +80,7 @@ impl Records {
             },
             anonymizer: config.anonymizer.clone(),
             stats: HttpStats::default(),
+            trips: Trips::new(config.has_round_trips, config.max_pending),
         }
     }
 
@@ -88,12 +92,25 @@ impl Records {
 
     /// Writes a record of HTTP/1.x in clear whose addresses stay, unless the filters hold it back.
     #[inline]
-    pub(crate) fn record_clear(&mut self, row: HttpRow, text: &Text<'_>, out: &mut HttpBatch) {
+    pub(crate) fn record_clear(&mut self, mut row: HttpRow, text: &Text<'_>, out: &mut HttpBatch) {
         self.stats.count_record(row.version, Source::Clear);
+        self.add_trip(&mut row);
         if self.filter.passes(text) {
             out.push(row, text);
         } else {
             self.stats.filtered += 1;
+        }
+    }
+
+    /// Adds the round trip of its connection to a record.
+    #[inline]
+    fn add_trip(&mut self, row: &mut HttpRow) {
+        row.rtt_ns = self.trips.of(&Connection {
+            client: (row.client_ip, row.client_port),
+            server: (row.server_ip, row.server_port),
+        });
+        if let Some(took_ns) = row.server_time_ns() {
+            self.stats.server_time.record(took_ns);
         }
     }
 
@@ -107,6 +124,7 @@ impl Records {
     ) {
         let source = label.map_or(Source::Clear, |web| web.source);
         self.stats.count_record(row.version, source);
+        self.add_trip(&mut row);
         if !self.filter.passes(text) {
             self.stats.filtered += 1;
             return;

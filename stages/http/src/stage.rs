@@ -174,8 +174,14 @@ impl HttpStage {
         }
         if !tcp.payload.is_empty() {
             matcher.on_segment(&packet.network, tcp, timestamp.as_nanos(), packet.vlan, out);
-        } else if tcp.flags().contains(TcpFlags::SYN | TcpFlags::ACK) {
-            matcher.on_accepted(&packet.network, tcp, out);
+        } else if tcp.flags().contains(TcpFlags::SYN) {
+            let now_ns = timestamp.as_nanos();
+            match tcp.flags().contains(TcpFlags::ACK) {
+                true => matcher.on_accepted(&packet.network, tcp, now_ns, out),
+                false => matcher.on_opening(&packet.network, tcp, now_ns),
+            }
+        } else if matcher.estimates_any(tcp) {
+            matcher.on_bare(&packet.network, tcp, timestamp.as_nanos(), packet.vlan, out);
         }
     }
 }

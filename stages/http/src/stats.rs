@@ -11,7 +11,7 @@ const MAX_METHODS: usize = 64;
 const COMMON: [&[u8]; 5] = [b"GET", b"POST", b"HEAD", b"PUT", b"OPTIONS"];
 
 /// Counters that stand for themselves.
-const COUNTERS: usize = 25;
+const COUNTERS: usize = 31;
 
 /// Exact counters of all traffic, whatever the filters let through. Everything merges by addition.
 #[derive(Debug, Clone)]
@@ -67,6 +67,18 @@ pub struct HttpStats {
     pub of_clear: u64,
     /// Records that were read in TLS with keys.
     pub of_keys: u64,
+    /// Connections of TLS of which transactions were estimated.
+    pub estimated_connections: u64,
+    /// Of these, connections that left early because there were too many.
+    pub estimates_evicted: u64,
+    /// Estimates without a doubt.
+    pub estimated_exact: u64,
+    /// Estimates that are likely.
+    pub estimated_likely: u64,
+    /// Estimates without a response time: more than one thing may have happened.
+    pub estimated_cannot_tell: u64,
+    /// Records that were estimated.
+    pub of_estimate: u64,
     /// Requests of the most common methods, in the order of [`COMMON`].
     common: [u64; COMMON.len()],
     /// Requests of other methods.
@@ -75,6 +87,10 @@ pub struct HttpStats {
     status_codes: Box<[u64; 1000]>,
     /// Response times of all transactions, nanoseconds.
     pub response_time: LogLinear,
+    /// Response times that were estimated, nanoseconds.
+    pub estimated_time: LogLinear,
+    /// Response times less the round trip of their connections, of all records, nanoseconds.
+    pub server_time: LogLinear,
 }
 
 impl Default for HttpStats {
@@ -105,10 +121,18 @@ impl Default for HttpStats {
             of_http_3: 0,
             of_clear: 0,
             of_keys: 0,
+            estimated_connections: 0,
+            estimates_evicted: 0,
+            estimated_exact: 0,
+            estimated_likely: 0,
+            estimated_cannot_tell: 0,
+            of_estimate: 0,
             common: [0; COMMON.len()],
             methods: BoundedCounts::new(MAX_METHODS),
             status_codes: Box::new([0; 1000]),
             response_time: LogLinear::default(),
+            estimated_time: LogLinear::default(),
+            server_time: LogLinear::default(),
         }
     }
 }
@@ -137,6 +161,8 @@ impl HttpStats {
             *mine = mine.saturating_add(theirs);
         }
         self.response_time.merge(&other.response_time);
+        self.estimated_time.merge(&other.estimated_time);
+        self.server_time.merge(&other.server_time);
     }
 
     /// How many of the counters, the first ones, were there from the first version on.
@@ -171,6 +197,12 @@ impl HttpStats {
             ("of_clear", self.of_clear),
             ("of_keys", self.of_keys),
             ("of_http_3", self.of_http_3),
+            ("estimated_connections", self.estimated_connections),
+            ("estimates_evicted", self.estimates_evicted),
+            ("estimated_exact", self.estimated_exact),
+            ("estimated_likely", self.estimated_likely),
+            ("estimated_cannot_tell", self.estimated_cannot_tell),
+            ("of_estimate", self.of_estimate),
         ]
     }
 
@@ -202,22 +234,30 @@ impl HttpStats {
             ("of_clear", &mut self.of_clear),
             ("of_keys", &mut self.of_keys),
             ("of_http_3", &mut self.of_http_3),
+            ("estimated_connections", &mut self.estimated_connections),
+            ("estimates_evicted", &mut self.estimates_evicted),
+            ("estimated_exact", &mut self.estimated_exact),
+            ("estimated_likely", &mut self.estimated_likely),
+            ("estimated_cannot_tell", &mut self.estimated_cannot_tell),
+            ("of_estimate", &mut self.of_estimate),
         ]
     }
 
     /// Counts a record of this version (major and minor), from here.
     #[inline]
     pub(crate) fn count_record(&mut self, version: (u8, u8), source: Source) {
-        let version = match version {
-            (1, 0) => &mut self.of_http_1_0,
-            (1, _) => &mut self.of_http_1_1,
-            (3, _) => &mut self.of_http_3,
-            _ => &mut self.of_http_2,
-        };
-        *version += 1;
+        match version {
+            (1, 0) => self.of_http_1_0 += 1,
+            (1, _) => self.of_http_1_1 += 1,
+            (3, _) => self.of_http_3 += 1,
+            (2, _) => self.of_http_2 += 1,
+            // Of what was estimated it may be unknown.
+            _ => {}
+        }
         let source = match source {
             Source::Clear => &mut self.of_clear,
             Source::Keys => &mut self.of_keys,
+            Source::Estimate => &mut self.of_estimate,
         };
         *source += 1;
     }

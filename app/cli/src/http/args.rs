@@ -8,6 +8,7 @@ use clap::{Args, ValueEnum, ValueHint};
 use linkweir_http::PortSet;
 use linkweir_sink::Format;
 
+use super::estimates::Checks;
 use crate::common_args::{ViewArgs, formats};
 use crate::keys::KeySource;
 use crate::packets::PacketArgs;
@@ -145,7 +146,14 @@ pub(crate) enum Fanout {
     Reader,
 }
 
-/// How TLS is decrypted.
+/// On or off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Switch {
+    On,
+    Off,
+}
+
+/// How TLS is decrypted, and what is told of it without.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "TLS")]
 pub(crate) struct KeyArgs {
@@ -155,6 +163,25 @@ pub(crate) struct KeyArgs {
     /// without this flag. No secret is written to any output but with `--pcap-secrets` [default: none].
     #[arg(long, value_name = "FILE|FIFO", value_hint = ValueHint::FilePath)]
     pub(crate) keys: Option<PathBuf>,
+
+    /// Estimate transactions of HTTPS that no secret opens, from the lengths and the order of TLS records: one record each, with
+    /// `source` `estimate`, without method, URI and status code. `confidence` says how far a response time is to be trusted.
+    #[arg(
+        long,
+        value_name = "on|off",
+        default_value = "on",
+        hide_possible_values = true
+    )]
+    pub(crate) estimate: Switch,
+
+    /// Estimate transactions that were decrypted too, write both records, and print at the end how far the estimates
+    /// were from the truth.
+    #[arg(long, conflicts_with_all = ["packets_of"])]
+    pub(crate) check_estimates: bool,
+
+    /// What is compared for `--check-estimates`.
+    #[arg(skip)]
+    pub(crate) checks: Checks,
 
     /// The key log, between its opening and the time when it is followed.
     #[arg(skip)]

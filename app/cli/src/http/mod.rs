@@ -1,6 +1,7 @@
 //! `linkweir http`: HTTP transactions from captures.
 
 mod args;
+mod estimates;
 #[cfg(feature = "parquet")]
 mod halves;
 pub(crate) mod summary;
@@ -16,11 +17,11 @@ use linkweir_report::HttpReport;
 use linkweir_sink::OutputOptions;
 use linkweir_wire::{DecodeFaults, FragmentStats};
 
-use self::args::Fanout;
+use self::args::{Fanout, Switch};
 #[cfg(feature = "parquet")]
 use self::halves::HalvesSource;
 use self::summary::HttpCounters;
-use crate::exit::{Exit, warn};
+use crate::exit::{Exit, say, warn};
 use crate::keys::KeySource;
 use crate::merge::sketch::HttpTotals;
 use crate::outputs;
@@ -44,7 +45,11 @@ pub(crate) fn run(args: &HttpArgs) -> anyhow::Result<Exit> {
         let _keys = args.open_keys()?;
         return packets::find::<HttpKind>(records, &args.packets, &args.flags());
     }
-    run_passive(args)
+    let exit = run_passive(args)?;
+    if args.keys.check_estimates {
+        say(args.keys.checks.text().trim_end());
+    }
+    Ok(exit)
 }
 
 impl HttpArgs {
@@ -102,6 +107,8 @@ impl Passive for HttpArgs {
             shard: None,
             keys: Some(Arc::clone(&self.input.secrets)),
             awaits_keys: self.keys.keys.is_some(),
+            estimates: self.keys.estimate == Switch::On,
+            checks_estimates: self.keys.check_estimates,
             ..HttpConfig::default()
         })
     }
@@ -122,6 +129,9 @@ impl Passive for HttpArgs {
         if let Some(of) = self.sample.sample {
             outputs.sample(of);
         }
+        if self.keys.check_estimates {
+            outputs.add_observer(Box::new(self.keys.checks.clone()));
+        }
         Ok(outputs)
     }
 
@@ -134,6 +144,7 @@ impl Passive for HttpArgs {
                 is_reassembled: is_distributed,
                 has_whole_connections: !is_distributed && self.halves().is_empty(),
                 may_join: !is_distributed && self.halves().is_empty(),
+                has_round_trips: self.halves().is_empty(),
                 ..config
             },
             Share::Reader { count, .. } => HttpConfig {
@@ -146,6 +157,7 @@ impl Passive for HttpArgs {
                 shard: Some(Shard { index, count }),
                 has_whole_connections: false,
                 may_join: false,
+                has_round_trips: false,
                 max_pending: max_pending(count),
                 ..config
             },

@@ -2,6 +2,7 @@
 
 use linkweir_http::{HttpStats, PayloadSample};
 use linkweir_record::human::{counted, percent, thousands};
+use linkweir_sketch::LogLinear;
 use serde_json::{Map, Value, json};
 
 use crate::passive::totals::{Counters, Row, Totals, object};
@@ -16,6 +17,19 @@ const QUANTILES: [(&str, f64); 5] = [
     ("p999", 0.999),
 ];
 
+/// A distribution of times.
+fn times_of(times: &LogLinear) -> Map<String, Value> {
+    let mut object = Map::new();
+    object.insert("count".into(), times.count().into());
+    object.insert("min".into(), times.min().into());
+    object.insert("mean".into(), times.mean().into());
+    for (name, q) in QUANTILES {
+        object.insert(name.into(), times.quantile(q).into());
+    }
+    object.insert("max".into(), times.max().into());
+    object
+}
+
 /// What stages have counted together.
 #[derive(Debug, Default)]
 pub(crate) struct HttpCounters {
@@ -29,7 +43,8 @@ impl Counters for HttpCounters {
     const TITLE: &'static str = "HTTP transactions";
 
     fn evicted(&self) -> Option<u64> {
-        Some(self.stats.table_full + self.stats.followed_evicted)
+        let stats = &self.stats;
+        Some(stats.table_full + stats.followed_evicted + stats.estimates_evicted)
     }
 
     fn of_worker(&self) -> Vec<(&'static str, u64)> {
@@ -42,15 +57,6 @@ impl Counters for HttpCounters {
 
     fn to_json(totals: &Totals<'_, Self>) -> Value {
         let stats = &totals.counters.stats;
-        let times = &stats.response_time;
-        let mut response_time = Map::new();
-        response_time.insert("count".into(), times.count().into());
-        response_time.insert("min".into(), times.min().into());
-        response_time.insert("mean".into(), times.mean().into());
-        for (name, q) in QUANTILES {
-            response_time.insert(name.into(), times.quantile(q).into());
-        }
-        response_time.insert("max".into(), times.max().into());
         let codes = stats.status_codes();
         let codes = object(codes.map(|(code, count)| (code.to_string(), count)));
         json!({
@@ -71,7 +77,19 @@ impl Counters for HttpCounters {
                 "2": stats.of_http_2,
                 "3": stats.of_http_3,
             },
-            "sources": { "clear": stats.of_clear, "keys": stats.of_keys },
+            "sources": {
+                "clear": stats.of_clear,
+                "keys": stats.of_keys,
+                "estimate": stats.of_estimate,
+            },
+            "estimates": {
+                "connections": stats.estimated_connections,
+                "evicted": stats.estimates_evicted,
+                "exact": stats.estimated_exact,
+                "likely": stats.estimated_likely,
+                "cannot_tell": stats.estimated_cannot_tell,
+                "response_time_ns": times_of(&stats.estimated_time),
+            },
             "followed": {
                 "connections": stats.followed,
                 "evicted": stats.followed_evicted,
@@ -84,7 +102,8 @@ impl Counters for HttpCounters {
             "unsorted": totals.report.unsorted,
             "methods": object(methods(stats).into_iter()),
             "status_codes": codes,
-            "response_time_ns": response_time,
+            "response_time_ns": times_of(&stats.response_time),
+            "server_time_ns": times_of(&stats.server_time),
         })
     }
 
@@ -145,6 +164,19 @@ impl Counters for HttpCounters {
                     counted(stats.followed_gaps, "gap"),
                     counted(stats.bad_frames, "frame"),
                     counted(stats.unknown_names, "transaction"),
+                ),
+            ));
+        }
+        if stats.estimated_connections > 0 {
+            rows.push((
+                "TLS without keys",
+                format!(
+                    "{} of {}: {} exact, {} likely, {} without a response time",
+                    counted(stats.of_estimate, "estimate"),
+                    counted(stats.estimated_connections, "connection"),
+                    thousands(stats.estimated_exact),
+                    thousands(stats.estimated_likely),
+                    thousands(stats.estimated_cannot_tell),
                 ),
             ));
         }

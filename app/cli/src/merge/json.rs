@@ -102,6 +102,11 @@ struct HttpObject {
     other_methods: u64,
     status_codes: BTreeMap<u16, u64>,
     response_time_ns: Histogram,
+    /// Later than the others: older sketches have none.
+    #[serde(default)]
+    estimated_time_ns: Histogram,
+    #[serde(default)]
+    server_time_ns: Histogram,
     /// All keys left: the counters of the stage, by name.
     #[serde(flatten)]
     counters: BTreeMap<String, Value>,
@@ -207,7 +212,6 @@ impl HttpObject {
         let stats = &http.stats;
         let methods = stats.methods();
         let counters = stats.counters().into_iter();
-        let times = &stats.response_time;
         Self {
             records: http.records,
             unsorted: http.unsorted,
@@ -217,12 +221,9 @@ impl HttpObject {
                 .collect(),
             other_methods: stats.other_methods(),
             status_codes: stats.status_codes().collect(),
-            response_time_ns: Histogram {
-                sum: times.sum().to_string(),
-                min: times.min(),
-                max: times.max(),
-                buckets: times.buckets().collect(),
-            },
+            response_time_ns: Histogram::of(&stats.response_time),
+            estimated_time_ns: Histogram::of(&stats.estimated_time),
+            server_time_ns: Histogram::of(&stats.server_time),
             counters: counters
                 .map(|(name, count)| (name.to_owned(), count.into()))
                 .collect(),
@@ -255,7 +256,9 @@ impl HttpObject {
                 ));
             }
         }
-        stats.response_time = self.response_time_ns.read()?;
+        stats.response_time = self.response_time_ns.read("response_time_ns")?;
+        stats.estimated_time = self.estimated_time_ns.read("estimated_time_ns")?;
+        stats.server_time = self.server_time_ns.read("server_time_ns")?;
         Ok(HttpTotals {
             records: self.records,
             unsorted: self.unsorted,
@@ -265,8 +268,23 @@ impl HttpObject {
     }
 }
 
+impl Default for Histogram {
+    fn default() -> Self {
+        Self::of(&LogLinear::default())
+    }
+}
+
 impl Histogram {
-    fn read(self) -> Result<LogLinear, String> {
+    fn of(times: &LogLinear) -> Self {
+        Self {
+            sum: times.sum().to_string(),
+            min: times.min(),
+            max: times.max(),
+            buckets: times.buckets().collect(),
+        }
+    }
+
+    fn read(self, name: &str) -> Result<LogLinear, String> {
         let Self {
             sum,
             min,
@@ -275,12 +293,11 @@ impl Histogram {
         } = self;
         let sum: u128 = sum
             .parse()
-            .map_err(|_| format!("`http.response_time_ns.sum` must be digits, not `{sum}`"))?;
+            .map_err(|_| format!("`http.{name}.sum` must be digits, not `{sum}`"))?;
         LogLinear::from_parts(buckets, sum, min.zip(max))
             .filter(|histogram| (histogram.min(), histogram.max()) == (min, max))
             .ok_or_else(|| {
-                "`http.response_time_ns.buckets` contradict `sum`, `min` and `max` beside them"
-                    .to_owned()
+                format!("`http.{name}.buckets` contradict `sum`, `min` and `max` beside them")
             })
     }
 }

@@ -58,6 +58,8 @@ impl PartialEq for HttpTotals {
             && mine.other_methods() == theirs.other_methods()
             && mine.status_codes().eq(theirs.status_codes())
             && mine.response_time == theirs.response_time
+            && mine.estimated_time == theirs.estimated_time
+            && mine.server_time == theirs.server_time
     }
 }
 

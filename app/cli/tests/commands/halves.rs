@@ -103,6 +103,7 @@ fn every_capture_gives_the_same_through_rows() {
                 keep_duplicates,
                 // Rows are of HTTP/1.x.
                 may_join: false,
+                has_round_trips: false,
                 ..settings_of(path)
             };
             let Some((one, has_fragments, packets)) = run_packets(path, &config) else {

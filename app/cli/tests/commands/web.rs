@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use linkweir_http::{HttpConfig, HttpStage};
 use linkweir_keys::LiveLog;
-use linkweir_record::{HttpBatch, HttpTransaction, RecordBatch as _};
+use linkweir_record::{Confidence, HttpBatch, HttpTransaction, RecordBatch as _};
 use linkweir_testkit::capture_writer::{
     ByteOrder, CapturedFrame, PacketBlock, PcapngInterface, pcapng, pcapng_block,
 };
@@ -51,6 +51,8 @@ fn measure(name: &str, frames: &[CapturedFrame]) -> HttpBatch {
     let mut stage = HttpStage::new(&HttpConfig {
         keys,
         awaits_keys: true,
+        // Of these another test.
+        estimates: false,
         ..HttpConfig::default()
     });
     drive(&mut stage, frames, LinkType::ETHERNET, &[])
@@ -175,7 +177,8 @@ fn keys_come_from_a_file_and_from_a_fifo_and_are_missed() {
         let ran = run(&words).exits(0);
         let text = std::fs::read_to_string(&summary).unwrap();
         let summary: Value = serde_json::from_str(&text).unwrap();
-        (ran.stdout.lines().count(), summary["http"].clone())
+        let with_keys = ran.stdout.matches("\"source\":\"keys\"").count();
+        (with_keys, summary["http"].clone())
     };
     let keys = bundled("chromium-h2.keys");
     let (count, http) = found(&["--keys", keys.to_str().unwrap()]);
@@ -224,6 +227,36 @@ fn keys_come_from_a_file_and_from_a_fifo_and_are_missed() {
 }
 
 #[test]
+fn estimates_are_compared_with_keys() {
+    let words = |more: &[&str]| {
+        let capture = bundled("nginx-h1-tls13.pcap.gz").display().to_string();
+        let words = ["http", "-q", "--format", "jsonl", "-r", &capture];
+        run(&[&words[..], more].concat()).exits(0)
+    };
+    let keys = bundled("nginx-h1-tls13.keys").display().to_string();
+    let ran = words(&["--keys", &keys, "--check-estimates"]);
+    assert_eq!(ran.stdout.matches("\"source\":\"keys\"").count(), 22);
+    assert_eq!(ran.stdout.matches("\"source\":\"estimate\"").count(), 22);
+    assert!(
+        ran.stderr
+            .contains("22 transactions with keys, 22 estimated; 0 with keys only")
+    );
+    let row = ran.stderr.lines().find(|line| line.contains("exact"));
+    let row: Vec<&str> = row.unwrap().split_whitespace().collect();
+    assert_eq!(row[..6], ["1.1", "exact", "22", "22", "100.0", "%"]);
+    // An estimate stands where no secret opens the connection, and nowhere else.
+    let count = |more: &[&str]| {
+        words(more)
+            .stdout
+            .matches("\"confidence\":\"exact\"")
+            .count()
+    };
+    assert_eq!(count(&["--keys", &keys]), 0);
+    assert_eq!(count(&[]), 22);
+    assert_eq!(count(&["--estimate", "off"]), 0);
+}
+
+#[test]
 fn secrets_in_a_capture_are_used_without_a_flag() {
     let directory = tempdir().unwrap();
     let path = directory.path().join("with_secrets.pcapng");
@@ -255,6 +288,77 @@ fn secrets_in_a_capture_are_used_without_a_flag() {
         assert_eq!(ran.stdout.lines().count(), 19);
         let small = run(&[&words[..], &["--read-size", "64KiB", "--workers", "2"]].concat());
         assert_eq!(small.exits(0).stdout.lines().count(), 19);
+    }
+}
+
+/// Estimates without keys: port of the client, times of request and response, confidence.
+fn estimate(frames: &[CapturedFrame]) -> Vec<(u16, u64, Option<u64>, Confidence)> {
+    let mut stage = HttpStage::new(&HttpConfig::default());
+    let batch = drive(&mut stage, frames, LinkType::ETHERNET, &[]);
+    let told = batch.views().filter_map(|view| {
+        let confidence = view.web()?.confidence?;
+        let row = view.row;
+        Some((
+            row.client_port,
+            row.request_ts_ns?,
+            row.response_ts_ns,
+            confidence,
+        ))
+    });
+    told.collect()
+}
+
+#[test]
+fn estimates_are_what_keys_say_of_whole_captures_and_of_parts() {
+    // How many of the requests have an estimate, are exact and are likely; of HTTP/2 most are at the same time.
+    for (name, [count, exact, likely]) in [
+        ("nginx-h1-tls13", [22, 22, 0]),
+        ("nginx-h2-tls12", [25, 5, 6]),
+        ("nginx-h2-tls13", [16, 1, 11]),
+        ("chromium-h2", [9, 0, 5]),
+    ] {
+        let frames = frames_of(&bundled(&format!("{name}.pcap.gz")));
+        let truth: Vec<_> = {
+            let batch = measure(name, &frames);
+            let times = batch.views().map(|view| {
+                let row = view.row;
+                (row.client_port, row.request_ts_ns, row.response_ts_ns)
+            });
+            times.collect()
+        };
+        let is_true = |&(port, request, response, _): &(u16, u64, Option<u64>, Confidence)| {
+            response.is_none() || truth.contains(&(port, Some(request), response))
+        };
+        let told = estimate(&frames);
+        let of = |confidence| told.iter().filter(|told| told.3 == confidence).count();
+        let counts = [told.len(), of(Confidence::Exact), of(Confidence::Likely)];
+        assert_eq!(counts, [count, exact, likely], "{name}");
+        assert!(told.iter().all(is_true), "{name}: {told:?}");
+        let (mut timed, mut wrong) = (0, 0);
+        let mut check = |frames: &[CapturedFrame], what: &str| {
+            for told in estimate(frames) {
+                timed += usize::from(told.2.is_some());
+                wrong += usize::from(!is_true(&told));
+                assert!(
+                    told.3 != Confidence::Exact || is_true(&told),
+                    "{name}, {what}: {told:?}"
+                );
+            }
+        };
+        for at in (25..frames.len()).step_by(25) {
+            check(&frames[at..], &format!("joined at {at}"));
+            let mut part = frames.clone();
+            part.remove(at);
+            check(&part, &format!("without {at}"));
+            let mut part = frames.clone();
+            part.insert(at, frames[at].clone());
+            check(&part, &format!("{at} twice"));
+            let mut part = frames.clone();
+            part.swap(at - 1, at);
+            check(&part, &format!("{at} earlier"));
+        }
+        println!("{name}: {timed} estimates with a response time in parts, {wrong} wrong");
+        assert!(wrong * 20 <= timed, "{name}: {wrong} of {timed}");
     }
 }
 

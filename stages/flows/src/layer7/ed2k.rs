@@ -4,7 +4,8 @@
 //! and the rest (Kulbak, Bickson 2005, "The eMule Protocol Specification"). All messages of a stream
 //! are walked, however they are cut into segments. The classes are Tstat's.
 
-use super::gather::Cut;
+use linkweir_proto::Cut;
+
 use super::handle::Handle;
 use super::{Layer7, Segment};
 

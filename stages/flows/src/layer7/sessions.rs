@@ -1,9 +1,9 @@
 //! What is kept of TLS and QUIC in a flow.
 
+use linkweir_proto::Cut;
 use linkweir_proto::tls::{ContentType, RecordHeader};
 use linkweir_record::flow::{FlowRow, FlowSide};
 
-use super::gather::Cut;
 use super::handshake::Handshake;
 
 /// A time since the first packet of the flow, nanoseconds; eight bytes where `Option` has sixteen.

@@ -19,6 +19,7 @@ use linkweir_wire::{Network, Packet, Tcp};
 
 use crate::config::{HttpConfig, PortSet, Shard};
 use crate::emit::Output;
+use crate::estimate::Estimates;
 use crate::handoff::Handoff;
 use crate::key::{Connection, ConnectionHash};
 use crate::pending::{Half, Pending};
@@ -64,6 +65,8 @@ pub(crate) struct Matcher {
     /// Ports of servers though they may be the higher ones.
     pub(crate) server_ports: PortSet,
     pub(crate) output: Output,
+    /// Connections of TLS whose transactions are estimated.
+    pub(crate) estimates: Estimates,
     pub(crate) scratch: Vec<u8>,
     pub(crate) head: Vec<u8>,
     /// Values of fields that went on in further lines.
@@ -105,6 +108,7 @@ impl Matcher {
                 .into_iter()
                 .collect(),
             output: Output::new(config),
+            estimates: Estimates::new(config),
             scratch: Vec::new(),
             head: Vec::new(),
             unfolded: Vec::new(),
@@ -134,7 +138,17 @@ impl Matcher {
 
     /// When something times out next.
     pub(crate) fn deadline_ns(&self) -> Option<u64> {
-        (!self.pending.is_empty() || !self.output.web.follows_none()).then_some(self.deadline_ns)
+        self.has_waiting().then_some(self.deadline_ns)
+    }
+
+    /// Whether anything may time out.
+    fn has_waiting(&self) -> bool {
+        !self.pending.is_empty() || self.follows_any()
+    }
+
+    /// Whether connections are followed, or estimated.
+    fn follows_any(&self) -> bool {
+        !(self.output.web.follows_none() && self.estimates.is_empty())
     }
 
     /// Capture time in milliseconds, modulo 2^32.
@@ -177,8 +191,9 @@ impl Matcher {
         while let Some(gone) = self.watch.expire(limit) {
             self.on_gone(gone, out);
         }
-        let is_following = !self.output.web.follows_none();
+        let is_following = self.follows_any();
         if is_following {
+            self.expire_estimates(limit, out);
             self.expire_followed(limit, self.timeout_ns, out);
         }
         // What is due counts as gone at once, see `Pending`; the records of many follow piece by piece.
@@ -286,16 +301,27 @@ impl Matcher {
         }
     }
 
+    /// A client opens a connection.
+    pub(crate) fn on_opening(&mut self, network: &Network<'_>, tcp: &Tcp<'_>, ts_ns: u64) {
+        let connection = Connection::sent_by_client(network, tcp);
+        let trips = &mut self.output.records.trips;
+        trips.on_syn(&connection, tcp.seq(), ts_ns);
+    }
+
     /// A connection is accepted: both first numbers are known.
     pub(crate) fn on_accepted(
         &mut self,
         network: &Network<'_>,
         tcp: &Tcp<'_>,
+        ts_ns: u64,
         out: &mut HttpBatch,
     ) {
         let connection = Connection::sent_by_client(network, tcp).reversed();
+        let trips = &mut self.output.records.trips;
+        trips.on_accepted(&connection, tcp.ack(), ts_ns);
         if self.watch.watches(tcp.src_port(), tcp.dst_port()) {
             self.on_accepted_again(&connection, tcp, out);
+            self.end_estimates_of(&connection, tcp.ack(), out);
         }
         let hash = ConnectionHash::new(self.seed, &connection);
         self.reach
@@ -331,6 +357,7 @@ impl Matcher {
     /// Writes what still waits, a part at a time. Returns whether that was all.
     pub(crate) fn finish(&mut self, out: &mut HttpBatch) -> bool {
         let full = out.len() + PIECE;
+        self.close_estimates(out);
         self.close_all_followed(out);
         (self.may_follow, self.may_join) = (false, false);
         while let Some(gone) = self.watch.evict() {

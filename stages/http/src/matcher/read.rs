@@ -25,7 +25,10 @@ impl Matcher {
         let mut relevance = Relevance::Irrelevant;
         if self.watch.watches(tcp.src_port(), tcp.dst_port()) {
             let segment = Segment::new(network, tcp, ts_ns, vlan);
+            let is_estimated =
+                !self.estimates.is_empty() && self.on_estimated(&segment, tcp.flags(), out);
             let is_done = (!self.output.web.is_empty() && self.on_web(&segment, out))
+                || is_estimated
                 || self.on_watched(&segment, &mut relevance, out);
             if is_done {
                 return relevance;
@@ -44,7 +47,8 @@ impl Matcher {
                         self.on_messages(&segment, 0, Start::Neither, out);
                         return Relevance::Other;
                     }
-                    if self.on_beginning(&segment, out) {
+                    let is_estimated = self.begin_estimates(&segment, out);
+                    if self.on_beginning(&segment, out) || is_estimated {
                         return Relevance::Other;
                     }
                 }

@@ -15,7 +15,7 @@ use linkweir_engine::hash::flow_hash;
 use linkweir_engine::split::shard_of;
 use linkweir_wire::{Packet, Transport};
 
-use super::{GroupCounts, GroupsConfig, TransactionGroups};
+use super::{GroupCounts, GroupsConfig, TransactionGroups, is_handshake};
 
 /// Cells: 128 KiB.
 const CELLS: usize = 1 << 16;
@@ -29,7 +29,7 @@ const FOLLOWED_EACH: u32 = 4;
 const LOOK_EVERY: u64 = 1 << 18;
 
 /// Distributes connections whole, and transactions while there are few connections. The hash of a packet is the number of its
-/// shard.
+/// shard; the handshake of a connection that is divided goes to all.
 #[derive(Debug)]
 pub struct EvenConnections {
     groups: TransactionGroups,
@@ -97,8 +97,7 @@ impl EvenConnections {
         if let Some(one) = self.followed.iter_mut().find(|one| one.cell == cell) {
             one.packets += 1;
         }
-        let hash = self.groups.packet(packet).unwrap_or_default();
-        shard_of(hash, self.shards)
+        shard_of(self.groups.hash_packet(packet), self.shards)
     }
 }
 
@@ -128,6 +127,6 @@ impl Splitter for EvenConnections {
         if let Some(load) = self.loads.get_mut(shard as usize) {
             *load += 1;
         }
-        Some(shard)
+        (owner != FOLLOWED || !is_handshake(packet)).then_some(shard)
     }
 }

@@ -230,6 +230,15 @@ impl TransactionGroups {
 impl Splitter for TransactionGroups {
     #[inline]
     fn packet(&mut self, packet: &Packet<'_>) -> Option<u32> {
-        Some(self.hash_packet(packet))
+        let hash = self.hash_packet(packet);
+        // All groups of a connection need the round trip that its handshake shows.
+        (!is_handshake(packet)).then_some(hash)
     }
+}
+
+/// Whether a packet is of the handshake of TCP, and nothing else.
+#[inline]
+fn is_handshake(packet: &Packet<'_>) -> bool {
+    matches!(&packet.transport, Transport::Tcp(tcp)
+        if tcp.payload_len == 0 && tcp.flags().contains(TcpFlags::SYN))
 }

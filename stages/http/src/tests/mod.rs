@@ -2,6 +2,7 @@
 
 mod bounds;
 mod carriers;
+mod estimates;
 mod heads;
 mod http2;
 mod interim;

@@ -28,7 +28,7 @@ use linkweir_table::{Chunks, Id, Table};
 use linkweir_wire::{SeqNumber, Side};
 
 use crate::config::HttpConfig;
-use crate::key::{Connection, ConnectionHash, Meaning};
+use crate::key::Connection;
 use http2::Http2;
 use streams::Common;
 
@@ -81,6 +81,14 @@ impl Plain {
 
     /// All data before `number` is before [`Plain::next`].
     fn mark(&mut self, number: u32) {
+        // Several pieces of data may end with one segment: the last of them counts.
+        if let Some(last) = self.count.checked_sub(1)
+            && let Some(mark) = self.marks.get_mut(last % 8)
+            && mark.0 == number
+        {
+            mark.1 = self.next;
+            return;
+        }
         if let Some(mark) = self.marks.get_mut(self.count % 8) {
             *mark = (number, self.next);
         }
@@ -248,20 +256,10 @@ impl Connections {
         keys.is_some_and(|keys| self.awaits_keys || keys.grown() > 0)
     }
 
-    /// The same for both directions.
-    fn file_under(&self, one: &Connection) -> u32 {
-        let ordered = match one.client <= one.server {
-            true => *one,
-            false => one.reversed(),
-        };
-        let hash = ConnectionHash::new(self.seed, &ordered).with(Meaning::Direction, 0);
-        u32::try_from(hash >> 32).unwrap_or_default()
-    }
-
     /// The connection of a segment's direction, and who sent it.
     pub(crate) fn find(&self, direction: &Connection) -> Option<(Id, Side)> {
         let reversed = direction.reversed();
-        let id = self.table.find(self.file_under(direction), |entry| {
+        let id = self.table.find(direction.file_under(self.seed), |entry| {
             entry.connection == *direction || entry.connection == reversed
         })?;
         let is_client = self.table.get(id)?.connection == *direction;
@@ -273,6 +271,19 @@ impl Connections {
                 Side::Server
             },
         ))
+    }
+
+    /// Whether secrets have opened a connection.
+    pub(crate) fn has_opened(&self, direction: &Connection) -> bool {
+        if self.table.is_empty() {
+            return false;
+        }
+        let found = self.find(direction);
+        let state = found.and_then(|(id, _)| self.table.get(id)?.state.as_deref());
+        state.is_some_and(|followed| match &followed.layer {
+            Layer::Http2(_) => true,
+            Layer::Tls(tls, _) => tls.counters().opened > 0,
+        })
     }
 
     /// What the records of a connection say of it, where it is one of TLS with HTTP/1.x inside.
@@ -323,7 +334,7 @@ impl Connections {
             label: None,
         };
         self.ensure_tools();
-        let hash = self.file_under(&connection);
+        let hash = connection.file_under(self.seed);
         // There is room.
         drop(self.table.insert(hash, entry));
     }

@@ -59,7 +59,7 @@ impl Matcher {
     ) {
         self.advance(ts_ns, out);
         let web = &mut self.output.web;
-        let (hash, reversed) = (web.file_under(&direction), direction.reversed());
+        let (hash, reversed) = (direction.file_under(web.seed), direction.reversed());
         let found = web.quic.find(hash, |entry| {
             entry.connection == direction || entry.connection == reversed
         });

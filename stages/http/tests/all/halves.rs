@@ -2,7 +2,7 @@
 //! counter for counter.
 
 use crate::common::halves::{Pieces, compare_pieces, extract};
-use crate::common::{describe, odd_heads_talk, run_one, settings};
+use crate::common::{describe, odd_heads_talk, run_one, settings_by_packet};
 use crate::random::{exchange, mishap, suffer};
 use linkweir_http::{GroupsConfig, HttpConfig, TransactionGroups};
 use linkweir_record::RecordBatch;
@@ -73,7 +73,7 @@ proptest! {
         let frames = together(&told);
         let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut.index(frames.len() + 1)).collect();
         cuts.sort_unstable();
-        let config = HttpConfig { keep_duplicates, ..settings() };
+        let config = HttpConfig { keep_duplicates, ..settings_by_packet() };
         if let Err(why) = compare(&config, &frames, LinkType::ETHERNET, &cuts) {
             prop_assert!(false, "{why}");
         }
@@ -113,7 +113,7 @@ fn the_rest_of_a_head_in_the_next_file_is_kept() {
     tell(&mut talk, &[exchange.clone(), exchange.clone(), exchange]);
     let frames = talk.frames();
     for cut in 0..=frames.len() {
-        let config = settings();
+        let config = settings_by_packet();
         let compared = compare(&config, &frames, talk.link(), &[cut]);
         assert!(compared.is_ok(), "{cut}: {compared:?}");
     }
@@ -134,7 +134,7 @@ fn responses_to_requests_of_the_file_before_may_end_elsewhere() {
             tell(&mut talk, &exchanges);
             let frames = talk.frames();
             for cut in 0..=frames.len() {
-                let config = settings();
+                let config = settings_by_packet();
                 let compared = compare(&config, &frames, talk.link(), &[cut]);
                 assert!(compared.is_ok(), "{mss} {body} {cut}: {compared:?}");
             }
@@ -152,7 +152,7 @@ fn inner_addresses_tags_and_both_families() {
                 &[Exchange::get("/", 2000), Exchange::get("/b", 0)],
             );
             let frames = talk.frames();
-            let compared = compare(&settings(), &frames, talk.link(), &[2]);
+            let compared = compare(&settings_by_packet(), &frames, talk.link(), &[2]);
             assert!(compared.is_ok(), "{encapsulation:?} {compared:?}");
         }
     }
@@ -165,7 +165,7 @@ fn odd_heads() {
         let talk = odd_heads_talk(mss);
         let frames = talk.frames();
         for cut in 0..=frames.len() {
-            let compared = compare(&settings(), &frames, talk.link(), &[cut]);
+            let compared = compare(&settings_by_packet(), &frames, talk.link(), &[cut]);
             assert!(compared.is_ok(), "{mss} {cut}: {compared:?}");
         }
     }
@@ -185,7 +185,7 @@ fn a_row_that_was_not_sure_waits_and_stays_in_order() {
     let (rows, _) = extract(&frames, talk.link(), 0);
     let packets: Vec<_> = rows.views().map(|view| view.row.packet).collect();
     assert!(packets.is_sorted() && packets.len() > 3, "{packets:?}");
-    let compared = compare(&settings(), &frames, talk.link(), &[]);
+    let compared = compare(&settings_by_packet(), &frames, talk.link(), &[]);
     assert!(compared.is_ok(), "{compared:?}");
 }
 
@@ -197,7 +197,7 @@ fn the_comparison_sees_a_row_that_is_missing() {
         &[Exchange::get("/", 10), Exchange::get("/b", 10)],
     );
     let frames = talk.frames();
-    let one = run_one(&settings(), &frames, talk.link());
+    let one = run_one(&settings_by_packet(), &frames, talk.link());
     let without_last = Pieces::cut(&frames[..frames.len() - 1], talk.link(), &[]);
-    assert!(compare_pieces(&settings(), &one, &without_last).is_err());
+    assert!(compare_pieces(&settings_by_packet(), &one, &without_last).is_err());
 }

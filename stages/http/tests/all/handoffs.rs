@@ -1,6 +1,6 @@
 //! Shards that get every packet by itself, by Eq. (3), and hand over what belongs to another.
 
-use crate::common::{Run, finish, frame_of, give, run_one, settings};
+use crate::common::{Run, finish, frame_of, give, run_one, settings_by_packet};
 use crate::random::exchange;
 use linkweir_engine::split::shard_of;
 use linkweir_engine::{Splitter, Stage, TransactionSplitter};
@@ -23,7 +23,7 @@ fn run_by_packet(frames: &[CapturedFrame], shards: u32, mut dice: u64, is_late: 
                     index,
                     count: shards,
                 }),
-                ..settings()
+                ..settings_by_packet()
             })
         })
         .collect();
@@ -56,7 +56,7 @@ fn run_by_packet(frames: &[CapturedFrame], shards: u32, mut dice: u64, is_late: 
 }
 
 fn compare(frames: &[CapturedFrame], dice: u64, is_late: bool) -> Result<(), String> {
-    let one = run_one(&settings(), frames, LinkType::ETHERNET);
+    let one = run_one(&settings_by_packet(), frames, LinkType::ETHERNET);
     for shards in [2, 3, 4, 7] {
         let many = run_by_packet(frames, shards, dice, is_late);
         one.same_as(&many).map_err(|why| {
@@ -201,7 +201,7 @@ fn a_handoff_that_comes_back_is_kept() {
             let shard = Some(Shard { index, count: 2 });
             let mut stage = HttpStage::new(&HttpConfig {
                 shard,
-                ..settings()
+                ..settings_by_packet()
             });
             let mut out = HttpBatch::default();
             for frame in talk.frames().iter().take(2) {

@@ -7,7 +7,7 @@ use linkweir_record::{HalfBatch, HalfRow, HttpBatch, HttpHalf, RecordBatch};
 use linkweir_testkit::capture_writer::CapturedFrame;
 use linkweir_wire::LinkType;
 
-use super::{Run, finish, frame_of, settings};
+use super::{Run, finish, frame_of, settings_by_packet};
 
 const SHARDS: [u32; 4] = [1, 2, 4, 7];
 
@@ -32,7 +32,7 @@ pub(crate) fn extract(
 ) -> (HalfBatch, HalfStage) {
     let mut stage = HalfStage::new(&HalvesConfig {
         file,
-        remembered: settings().remembered,
+        remembered: settings_by_packet().remembered,
         ..HalvesConfig::default()
     });
     let mut out = HalfBatch::default();

@@ -23,6 +23,14 @@ pub(crate) fn settings() -> HttpConfig {
     }
 }
 
+/// The same where the two packets of a handshake may go to different stages, or to none.
+pub(crate) fn settings_by_packet() -> HttpConfig {
+    HttpConfig {
+        has_round_trips: false,
+        ..settings()
+    }
+}
+
 /// The settings for a capture: of a small one, tables that take no time to make.
 pub(crate) fn settings_of(capture: &Path) -> HttpConfig {
     let all = HttpConfig {
@@ -261,9 +269,13 @@ pub(crate) fn run_shards(
     let mut out = HttpBatch::default();
     let mut router = Router::new(splitter, false);
     let mut distribute = |frame: &Frame<'_>, hash: Option<u32>| {
-        let shard = shard_of(hash.unwrap_or(0), shards) as usize;
-        shares[shard] += 1;
-        give(&mut stages[shard], frame, &mut out);
+        let shard = hash.map(|hash| shard_of(hash, shards) as usize);
+        shares[shard.unwrap_or(0)] += 1;
+        for (stage, at) in stages.iter_mut().zip(0..) {
+            if shard.is_none_or(|shard| shard == at) {
+                give(stage, frame, &mut out);
+            }
+        }
     };
     for frame in frames {
         router.take(&frame_of(frame, link), &mut distribute);

@@ -1,0 +1,592 @@
+//! Whose turn it is: transactions from the lengths and the order of records of application data.
+//!
+//! A request is data of the client behind that of the server; its response is the next data of the server that has
+//! acknowledged it and is not a ticket, an alert, a `KeyUpdate`, an interim response or a control frame of HTTP/2.
+//! Source: Lopez et al. 2019 for the order; the lengths are those of RFC 8446, 9112 and 9113.
+
+use linkweir_record::Confidence;
+use linkweir_wire::{SeqNumber, Side};
+
+use super::tickets::{LENGTHS, Server};
+
+/// Records that belong together follow one another within this time, nanoseconds.
+const TOGETHER_NS: u64 = 1_000_000;
+/// The end of a response may follow it within this time, nanoseconds.
+const END_NS: u64 = 5_000_000;
+/// Content from here on is data, whatever the version.
+const LARGE: u16 = 1000;
+/// `HTTP/1.1 100 Continue` with its line ends.
+const CONTINUE: u16 = 25;
+/// The shortest response head of HTTP/1.x begins with a status line of 17 bytes and has an empty line.
+const SHORTEST_RESPONSE: u16 = 19;
+/// Less than this in one record is no request of HTTP/1.1, which has a target and a host.
+const SHORTEST_REQUEST: u16 = 30;
+/// Turns of at most [`SHORT`] bytes both ways, one after the other, that no client of HTTP/1.1 takes.
+const SHORT_TURNS: u8 = 12;
+const SHORT: u64 = 200;
+/// Turns of HTTP/1.1 that are not believed behind one that did not wait for the one before.
+const CALM: u8 = 3;
+/// Where several streams were open at the same time, none is believed any more before a pause of so long, nanoseconds.
+const CROWDED: u8 = u8::MAX;
+const PAUSE_NS: u64 = 2_000_000_000;
+
+/// Alert: level and description.
+const ALERT: u16 = 2;
+/// `KeyUpdate`: a message header and one byte; also the last chunk of a body.
+const KEY_UPDATE: u16 = 5;
+/// The longest SETTINGS that a server sends first, with a `WINDOW_UPDATE` and an acknowledgment of the client's.
+const LONGEST_SETTINGS: u16 = 80;
+/// SETTINGS without content, that is its acknowledgment; also an empty DATA frame.
+const SETTINGS_ACK: u16 = 9;
+/// The same with a `WINDOW_UPDATE`.
+const ACK_AND_UPDATE: u16 = 22;
+/// `WINDOW_UPDATE`, and `RST_STREAM`.
+const UPDATE: u16 = 13;
+/// Two of them, of a stream and of the connection.
+const TWO_UPDATES: u16 = 26;
+/// PING, and GOAWAY without text.
+const PING: u16 = 17;
+
+/// Which HTTP is inside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum Version {
+    #[default]
+    Unknown,
+    One,
+    Two,
+}
+
+/// A record of application data.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Data {
+    /// Bytes inside, without what encryption adds.
+    pub(super) content: u16,
+    /// Bytes behind the header.
+    pub(super) len: u16,
+    /// Sequence number of its header.
+    pub(super) seq: SeqNumber,
+    /// What the packet with its first byte acknowledges.
+    pub(super) ack: SeqNumber,
+    /// Time of that packet, nanoseconds since the epoch.
+    pub(super) ts_ns: u64,
+}
+
+/// A transaction that has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Estimate {
+    pub(super) request_ns: u64,
+    pub(super) response_ns: Option<u64>,
+    pub(super) last_ns: Option<u64>,
+    pub(super) request_bytes: u64,
+    pub(super) response_bytes: u64,
+    pub(super) interim_responses: u16,
+    pub(super) retransmissions: u16,
+    pub(super) confidence: Confidence,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Stage {
+    #[default]
+    Idle,
+    Waiting,
+    Answering,
+}
+
+/// Why a record of the server is held back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Held {
+    #[default]
+    Nothing,
+    /// It may be a ticket.
+    Ticket,
+    /// It may be a control frame.
+    Control,
+}
+
+/// The exchange of a connection.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Talk {
+    request_ns: u64,
+    /// Of the client: the last record.
+    sent_ns: u64,
+    response_ns: u64,
+    last_ns: u64,
+    held_ns: u64,
+    response_bytes: u64,
+    request_bytes: u32,
+    request_seq: SeqNumber,
+    /// Where the response begins.
+    expected: SeqNumber,
+    /// A short record of the client while nothing waits: a control frame, or a request.
+    maybe: Option<(SeqNumber, u64)>,
+    held_len: u16,
+    interim_responses: u16,
+    retransmissions: u16,
+    pub(super) version: Version,
+    stage: Stage,
+    held: Held,
+    confidence: Confidence,
+    /// The best that may be said of this connection.
+    pub(super) best: Confidence,
+    /// Whether it is of TLS 1.3, where types of records are hidden.
+    pub(super) is_hidden: bool,
+    pub(super) is_resumed: bool,
+    /// Whether tickets and SETTINGS may come before the response.
+    is_leading: bool,
+    /// Tickets that came before the first response.
+    tickets: u8,
+    has_settings: bool,
+    has_preface: bool,
+    /// Whether the client has acknowledged SETTINGS.
+    has_acknowledged: bool,
+    /// Whether the server's record at hand belongs to the response.
+    is_counted: bool,
+    /// Turns that must be calm before one is believed.
+    crowd: u8,
+    short_turns: u8,
+}
+
+impl Talk {
+    /// The exchange behind a handshake; of a connection that was joined late, there is nothing before the response.
+    pub(super) const fn open(&mut self, is_late: bool) {
+        self.is_leading = !is_late && (self.is_hidden || matches!(self.version, Version::Two));
+        self.has_settings = is_late;
+        self.has_preface = is_late;
+    }
+
+    /// Whether the server may still send what is no response.
+    pub(super) const fn is_leading(&self) -> bool {
+        self.is_leading
+    }
+
+    /// Nothing better than this may be said of the transaction at hand.
+    pub(super) fn doubt(&mut self, confidence: Confidence) {
+        self.confidence = self.confidence.max(confidence);
+    }
+
+    /// Nothing can be said of the first transaction.
+    pub(super) const fn doubt_next(&mut self) {
+        self.crowd = 1;
+    }
+
+    /// The segment of the request was seen again.
+    pub(super) const fn on_repeated(&mut self, seq: SeqNumber) {
+        if !matches!(self.stage, Stage::Idle) && seq.0 == self.request_seq.0 {
+            self.retransmissions = self.retransmissions.saturating_add(1);
+        }
+    }
+
+    /// Whether so many bytes of the client are no request. It acknowledges SETTINGS once, perhaps with a `WINDOW_UPDATE`;
+    /// later a block of fields is as long.
+    fn is_control_of_client(&mut self, content: u16) -> bool {
+        let has_acknowledged = self.has_acknowledged;
+        self.has_acknowledged |= matches!(content, SETTINGS_ACK | ACK_AND_UPDATE);
+        is_control(content) || (content == ACK_AND_UPDATE && !has_acknowledged)
+    }
+
+    /// Whether so many bytes of the server are no response.
+    fn is_control_of_server(&self, content: u16) -> bool {
+        self.may_be_two() && (is_control(content) || (content == ACK_AND_UPDATE && self.is_leading))
+    }
+
+    fn may_be_two(&self) -> bool {
+        self.version != Version::One
+    }
+
+    /// A record of the client, while the records of the server that have begun go up to `due`.
+    pub(super) fn on_client(
+        &mut self,
+        data: &Data,
+        due: SeqNumber,
+        server: Option<&mut Server>,
+        done: impl FnOnce(Estimate),
+    ) {
+        if self.is_hidden && matches!(data.content, ALERT | KEY_UPDATE) {
+            return;
+        }
+        if self.may_be_two() && !self.has_preface {
+            self.has_preface = true;
+            if is_preface(data.content) {
+                if self.version == Version::Unknown {
+                    self.version = Version::Two;
+                }
+                return;
+            }
+            if self.version == Version::Unknown {
+                self.version = Version::One;
+            }
+        }
+        if self.may_be_two() && self.is_control_of_client(data.content) {
+            // So long are short blocks of fields too.
+            let may_be_request = matches!(data.content, PING | TWO_UPDATES);
+            if self.stage != Stage::Waiting && may_be_request && !due.after(data.ack) {
+                self.maybe = Some((data.seq, data.ts_ns));
+            }
+            return;
+        }
+        self.maybe = None;
+        if self.stage == Stage::Waiting {
+            if self.held == Held::Nothing || due.after(data.ack) {
+                return self.go_on(data);
+            }
+            // The client goes on because it has its answer.
+            self.answer_held();
+        }
+        // What comes before the first response does not wait for requests.
+        let is_answering = self.stage == Stage::Answering;
+        let is_early = due.after(data.ack) && (is_answering || !self.is_leading);
+        if is_early && is_answering {
+            // The rest of a long request, or another one that does not wait.
+            self.crowd();
+        }
+        self.finish(server, done);
+        self.ask(data.seq, data.ts_ns, data.ack);
+        self.request_bytes = u32::from(data.content);
+        if is_early {
+            self.crowd();
+        }
+        if self.version == Version::One && data.content < SHORTEST_REQUEST {
+            self.doubt(Confidence::Likely);
+        }
+    }
+
+    /// A request begins.
+    fn ask(&mut self, seq: SeqNumber, ts_ns: u64, ack: SeqNumber) {
+        self.stage = Stage::Waiting;
+        let before_ns = self.last_ns.max(self.sent_ns);
+        if before_ns > 0 && ts_ns.saturating_sub(before_ns) > PAUSE_NS {
+            self.crowd = 0;
+        }
+        (self.request_seq, self.request_ns, self.sent_ns) = (seq, ts_ns, ts_ns);
+        self.expected = ack;
+        self.confidence = match (self.crowd, self.version) {
+            (1.., _) => Confidence::CannotTell,
+            (0, Version::One) => self.best,
+            (0, _) => self.best.max(Confidence::Likely),
+        };
+        if self.crowd < CROWDED {
+            self.crowd = self.crowd.saturating_sub(1);
+        }
+    }
+
+    /// More of the client while the request waits.
+    fn go_on(&mut self, data: &Data) {
+        let is_one = self.version == Version::One
+            || data.ts_ns == self.sent_ns
+            || data.content >= LARGE
+            || self.request_bytes >= u32::from(LARGE);
+        self.request_bytes = self.request_bytes.saturating_add(u32::from(data.content));
+        self.sent_ns = data.ts_ns;
+        if !is_one {
+            // The content of the request, or another one.
+            self.doubt(Confidence::CannotTell);
+            self.crowd = self.crowd.max(1);
+        }
+    }
+
+    /// There is more than one at a time.
+    fn crowd(&mut self) {
+        self.crowd = match self.version {
+            Version::One => CALM,
+            Version::Two | Version::Unknown => CROWDED,
+        };
+        self.doubt(Confidence::CannotTell);
+    }
+
+    /// A record of the server.
+    pub(super) fn on_server(
+        &mut self,
+        data: &Data,
+        server: Option<&mut Server>,
+        done: impl FnOnce(Estimate),
+    ) {
+        self.is_counted = false;
+        if self.is_hidden && data.content == ALERT {
+            return self.pass_over(data);
+        }
+        if let Some((seq, ts_ns)) = self.maybe
+            && data.ack.after(seq)
+            && !self.is_control_of_server(data.content)
+        {
+            self.maybe = None;
+            let is_quiet = ts_ns.saturating_sub(self.last_ns) > END_NS;
+            if data.content < LARGE || is_quiet {
+                // What looked like a control frame has an answer.
+                self.finish(None, done);
+                self.ask(seq, ts_ns, data.seq);
+                self.doubt(Confidence::Likely);
+            }
+        }
+        match self.stage {
+            Stage::Idle => {
+                self.is_ahead(data, server);
+            }
+            Stage::Waiting => self.on_awaited(data, server),
+            Stage::Answering => self.on_more(data),
+        }
+    }
+
+    /// What is no response stands before it.
+    fn pass_over(&mut self, data: &Data) {
+        if self.expected == data.seq {
+            self.expected += u32::from(data.len) + 5;
+        }
+    }
+
+    /// Whether a record belongs to what a server sends before its first response.
+    fn is_ahead(&mut self, data: &Data, server: Option<&mut Server>) -> bool {
+        if !self.is_leading {
+            return false;
+        }
+        let Some(server) = server else { return false };
+        if self.is_ticket(data, server) {
+            self.tickets = self.tickets.saturating_add(1);
+            return true;
+        }
+        if self.may_be_two() && !self.has_settings && data.content <= LONGEST_SETTINGS {
+            self.has_settings = true;
+            return true;
+        }
+        if self.stage == Stage::Idle && self.is_hidden && LENGTHS.contains(&data.len) {
+            // Before any request there are no responses.
+            self.tickets = self.tickets.saturating_add(1);
+            server.learn(data.len);
+            return true;
+        }
+        false
+    }
+
+    /// Whether a record is known to be a ticket.
+    fn is_ticket(&self, data: &Data, server: &Server) -> bool {
+        self.is_hidden
+            && server.has(data.len)
+            && !server.has_sent_all(self.tickets, self.is_resumed)
+    }
+
+    /// A record of the server while a request waits.
+    fn on_awaited(&mut self, data: &Data, mut server: Option<&mut Server>) {
+        let has_seen = data.ack.after(self.request_seq);
+        if self.held == Held::Nothing && self.is_ahead(data, server.as_deref_mut()) {
+            return self.pass_over(data);
+        }
+        if !has_seen {
+            if !self.is_leading {
+                self.crowd();
+            }
+            return;
+        }
+        if self.version == Version::One {
+            if data.content == CONTINUE {
+                self.interim_responses = self.interim_responses.saturating_add(1);
+                return self.pass_over(data);
+            }
+            if data.content < SHORTEST_RESPONSE {
+                self.doubt(Confidence::Likely);
+                return self.pass_over(data);
+            }
+        } else if self.is_control_of_server(data.content) {
+            let may_be_head = data.content != SETTINGS_ACK && !self.is_leading;
+            if may_be_head && self.held == Held::Nothing {
+                (self.held, self.held_ns, self.held_len) = (Held::Control, data.ts_ns, data.len);
+            }
+            return self.pass_over(data);
+        }
+        match self.held {
+            Held::Ticket
+                if self.version == Version::Two
+                    && !self.has_settings
+                    && data.content <= LONGEST_SETTINGS =>
+            {
+                // The first frame of a server is SETTINGS (RFC 9113 sec. 3.4): nothing before it was.
+                (self.held, self.has_settings, self.tickets) = (Held::Nothing, true, 1);
+                return self.pass_over(data);
+            }
+            Held::Ticket if self.held_len == data.len => {
+                self.held = Held::Nothing;
+                self.tickets = 2;
+                if let Some(server) = server {
+                    server.learn(data.len);
+                }
+                return self.pass_over(data);
+            }
+            Held::Ticket => {
+                if data.ts_ns.saturating_sub(self.held_ns) > TOGETHER_NS {
+                    // One ticket, or a head that waits for what follows it.
+                    self.doubt(Confidence::CannotTell);
+                }
+                self.answer_held();
+                return self.on_more(data);
+            }
+            Held::Control => {
+                if data.ts_ns.saturating_sub(self.held_ns) <= TOGETHER_NS {
+                    self.answer_held();
+                    return self.on_more(data);
+                }
+                self.held = Held::Nothing;
+            }
+            Held::Nothing => {
+                let knows_none = server
+                    .as_deref()
+                    .is_some_and(|server| server.sends_none(self.is_resumed));
+                let may_be_ticket = self.is_leading
+                    && self.is_hidden
+                    && self.tickets == 0
+                    && !knows_none
+                    && LENGTHS.contains(&data.len);
+                if may_be_ticket {
+                    (self.held, self.held_ns, self.held_len) = (Held::Ticket, data.ts_ns, data.len);
+                    return self.pass_over(data);
+                }
+                if self.is_leading && self.version == Version::One && !knows_none {
+                    // Whether tickets come before it is not known of this server yet.
+                    self.doubt(match self.tickets {
+                        1.. => self.best,
+                        0 => Confidence::Likely,
+                    });
+                }
+                if let Some(server) = server.filter(|_| self.is_leading && self.tickets == 0) {
+                    server.count_without(self.is_resumed);
+                }
+            }
+        }
+        if data.seq != self.expected {
+            self.doubt(Confidence::Likely);
+        }
+        self.answer(data.ts_ns);
+        self.on_more(data);
+    }
+
+    /// What was held back was the response.
+    fn answer_held(&mut self) {
+        let is_doubtful = self.held == Held::Ticket && self.is_resumed;
+        self.doubt(match is_doubtful {
+            true => Confidence::CannotTell,
+            false => Confidence::Likely,
+        });
+        let len = u64::from(self.held_len);
+        self.answer(self.held_ns);
+        (self.last_ns, self.response_bytes) = (self.held_ns, len);
+    }
+
+    /// The response begins.
+    fn answer(&mut self, ts_ns: u64) {
+        self.stage = Stage::Answering;
+        self.held = Held::Nothing;
+        (self.response_ns, self.last_ns, self.response_bytes) = (ts_ns, ts_ns, 0);
+    }
+
+    /// A record of the server behind the beginning of the response.
+    fn on_more(&mut self, data: &Data) {
+        let is_late = data.ts_ns.saturating_sub(self.last_ns) > END_NS;
+        self.is_counted = match data.content {
+            SETTINGS_ACK | KEY_UPDATE => !is_late,
+            content => !self.is_control_of_server(content),
+        };
+        if self.is_counted {
+            self.response_bytes += u64::from(data.content);
+        }
+    }
+
+    /// The server's record at hand has ended.
+    pub(super) const fn on_server_end(&mut self, ts_ns: u64) {
+        if self.is_counted {
+            self.last_ns = ts_ns;
+        }
+    }
+
+    /// Records of a side that the other one has received were missed.
+    pub(super) fn on_missed(
+        &mut self,
+        side: Side,
+        ts_ns: u64,
+        server: Option<&mut Server>,
+        done: impl FnOnce(Estimate),
+    ) {
+        match (side, self.stage) {
+            (Side::Server, Stage::Waiting) => {
+                // The response was among them, or began with them.
+                self.doubt(Confidence::CannotTell);
+                self.answer(ts_ns);
+            }
+            (Side::Client, Stage::Waiting) => self.doubt(Confidence::Likely),
+            // Perhaps another request: whose response comes next is not known.
+            (Side::Client, Stage::Answering) => self.finish(server, done),
+            (Side::Client, Stage::Idle) => self.is_leading = false,
+            (Side::Server, Stage::Answering | Stage::Idle) => {}
+        }
+    }
+
+    /// Bytes of the server, in records that are not known.
+    pub(super) fn on_server_bytes(&mut self, bytes: u32, ts_ns: u64) {
+        match self.stage {
+            Stage::Answering => {
+                self.last_ns = ts_ns;
+                self.response_bytes += u64::from(bytes);
+            }
+            Stage::Waiting => self.doubt(Confidence::CannotTell),
+            Stage::Idle => {}
+        }
+    }
+
+    /// The transaction at hand is over.
+    pub(super) fn finish(&mut self, server: Option<&mut Server>, done: impl FnOnce(Estimate)) {
+        if self.stage == Stage::Waiting && self.held != Held::Nothing {
+            self.answer_held();
+        }
+        let stage = std::mem::take(&mut self.stage);
+        if stage == Stage::Idle {
+            return;
+        }
+        let is_answered = stage == Stage::Answering;
+        if is_answered && self.is_leading {
+            self.is_leading = false;
+            if let Some(server) = server {
+                server.count(self.tickets, self.is_resumed);
+            }
+        }
+        self.note_short(is_answered);
+        if self.short_turns >= SHORT_TURNS && self.version != Version::Two {
+            self.doubt(Confidence::CannotTell);
+        }
+        let can_tell = is_answered && self.confidence != Confidence::CannotTell;
+        done(Estimate {
+            request_ns: self.request_ns,
+            response_ns: can_tell.then_some(self.response_ns),
+            last_ns: is_answered.then_some(self.last_ns),
+            request_bytes: u64::from(self.request_bytes),
+            response_bytes: if is_answered { self.response_bytes } else { 0 },
+            interim_responses: self.interim_responses,
+            retransmissions: self.retransmissions,
+            confidence: self.confidence,
+        });
+        (self.interim_responses, self.retransmissions) = (0, 0);
+        self.request_bytes = 0;
+    }
+
+    /// Counts short turns in a row.
+    fn note_short(&mut self, is_answered: bool) {
+        let is_short =
+            u64::from(self.request_bytes) < SHORT && (!is_answered || self.response_bytes < SHORT);
+        self.short_turns = if is_short {
+            self.short_turns.saturating_add(1)
+        } else {
+            0
+        };
+    }
+}
+
+/// Whether so many bytes may be frames of HTTP/2 that belong to no stream's messages: SETTINGS without content,
+/// `WINDOW_UPDATE`, `RST_STREAM`, PING, GOAWAY without text, or two of them.
+const fn is_control(content: u16) -> bool {
+    matches!(content, SETTINGS_ACK | UPDATE | PING | TWO_UPDATES)
+}
+
+/// Whether so many bytes may be what a client of HTTP/2 sends first: the preface, alone or with SETTINGS of up to eight
+/// values and a `WINDOW_UPDATE` (RFC 9113 sec. 3.4).
+fn is_preface(content: u16) -> bool {
+    let Some(settings) = content.checked_sub(24 + 9) else {
+        return content == 24;
+    };
+    let is_list = |len: u16| len.is_multiple_of(6) && len / 6 <= 8;
+    is_list(settings) || (settings >= 13 && is_list(settings - 13))
+}
