@@ -192,6 +192,9 @@ impl Column {
                 for value in values::<K>(views, at) {
                     match value {
                         Value::Text(bytes) => builder.append_value(text::valid(bytes, scratch)),
+                        Value::Short(short) => {
+                            builder.append_value(text::valid(short.as_bytes(), scratch));
+                        }
                         Value::Word(word) => builder.append_value(word),
                         _ => builder.append_null(),
                     }

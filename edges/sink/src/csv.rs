@@ -161,6 +161,7 @@ impl<K: RecordKind> Encoder<K> for CsvEncoder {
                 Value::Port(port) => push_u64(out, u64::from(port)),
                 Value::Ip(address) => push_ip(out, address),
                 Value::Text(bytes) => push_text(out, bytes, self.reader),
+                Value::Short(short) => push_text(out, short.as_bytes(), self.reader),
                 Value::Word(word) if word.bytes().any(|byte| byte == b',') => {
                     push_text(out, word.as_bytes(), self.reader);
                 }

@@ -72,6 +72,7 @@ impl<K: RecordKind> Encoder<K> for JsonlEncoder {
                     out.push(b'"');
                 }
                 Value::Text(bytes) => push_string(out, bytes),
+                Value::Short(short) => push_string(out, short.as_bytes()),
                 Value::Word(word) => {
                     out.push(b'"');
                     out.extend_from_slice(word.as_bytes());

@@ -88,6 +88,7 @@ impl TextEncoder {
                 Value::Ip(address) => push_ip(out, address),
                 Value::Port(port) => push_u64(out, u64::from(port)),
                 Value::Text(bytes) => push_text(out, bytes),
+                Value::Short(short) => push_text(out, short.as_bytes()),
                 Value::Word(word) => out.extend_from_slice(word.as_bytes()),
                 Value::Bytes(bytes) => push_digits(out, bytes),
             }

@@ -10,7 +10,7 @@
 
 use std::net::IpAddr;
 
-use linkweir_record::{RecordKind, Value};
+use linkweir_record::{RecordKind, Short, Value};
 use linkweir_wire::civil::{date_of_days, time_of_day};
 
 use crate::escape::{is_unprintable, push_digits, push_hex, push_hex_escaped};
@@ -96,6 +96,7 @@ enum Cell<'a> {
     Uid(u64),
     Address(IpAddr),
     Text(&'a [u8]),
+    Short(Short),
     Texts(&'a [u8]),
     Intervals(&'a [u8]),
     Word(&'static str),
@@ -122,6 +123,7 @@ where
         (Value::Text(text), Shape::Texts) => Cell::Texts(text),
         (Value::Text(text), Shape::Intervals) => Cell::Intervals(text),
         (Value::Text(text), _) => Cell::Text(text),
+        (Value::Short(short), _) => Cell::Short(short),
         (Value::Word(word), Shape::Service { protocol }) => service_of::<K>(view, word, protocol),
         (Value::Word(word), Shape::Protocol) => protocol(word),
         (Value::Word(word), Shape::DnsClass) => Cell::Word(dns_class(word)),
@@ -320,6 +322,7 @@ impl<K: RecordKind> Encoder<K> for ZeekEncoder {
                 Cell::Address(address) => push_ip(out, address),
                 Cell::Text(b"") => out.extend_from_slice(b"(empty)"),
                 Cell::Text(bytes) => push_text(out, bytes, column.is_list),
+                Cell::Short(short) => push_text(out, short.as_bytes(), false),
                 Cell::Texts(bytes) => push_text(out, bytes, false),
                 Cell::Intervals(bytes) => push_intervals(out, bytes),
                 Cell::Word(word) => out.extend_from_slice(word.as_bytes()),
@@ -390,6 +393,7 @@ fn push_cell(out: &mut Vec<u8>, cell: Cell<'_>) {
         Cell::Uid(number) => quoted(out, &|out| push_uid(out, number)),
         Cell::Address(address) => quoted(out, &|out| push_ip(out, address)),
         Cell::Text(bytes) => push_string(out, bytes),
+        Cell::Short(short) => push_string(out, short.as_bytes()),
         Cell::Texts(bytes) => {
             for (at, text) in bytes.split(|byte| *byte == b',').enumerate() {
                 if at > 0 {

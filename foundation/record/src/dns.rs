@@ -2,6 +2,7 @@
 
 use std::net::{IpAddr, Ipv6Addr};
 
+use crate::community_id;
 use crate::flow::Protocol;
 use crate::http::HttpState;
 use crate::rows::Rows;
@@ -279,12 +280,14 @@ columns!(FIELDS, read_column, v: DnsQuery, {
     retransmissions: U16, "", None, "Times that the query was sent again before its response." => Value::U64(u64::from(v.row.retransmissions));
     response_bytes: U32, "bytes", None, "Length of the response." => opt(v.row.response_bytes.map(u64::from));
     flow_id: U64, "", Some(148), "Names the flow, as in its record." => Value::U64(v.row.flow_id);
+    community_id: Text, "", None, "Community ID (version 1, seed 0): the name that other monitors give the flow too." => community_id::column(v.row.protocol, [v.row.client, v.row.server]);
 });
 
 impl RecordKind for DnsKind {
     type View<'a> = DnsQuery<'a>;
     type Batch = DnsBatch;
     const NAME: &'static str = "dns_query";
+    const VERSION: u16 = 2;
     const ZEEK_PATH: &'static str = "dns";
 
     fn fields() -> &'static [Field] {
@@ -347,6 +350,7 @@ impl RecordKind for DnsKind {
             // Ours, behind Zeek's.
             ("state", column("state", "string")),
             ("retransmissions", column("retransmissions", "count")),
+            ("community_id", column("community_id", "string")),
         ];
         COLUMNS
     }

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod anonymize;
+pub mod community_id;
 pub mod ddl;
 pub mod dns;
 pub mod filter;
@@ -19,10 +20,12 @@ pub mod prefix;
 mod rows;
 pub mod scan;
 pub mod schema;
+pub mod short;
 pub mod tls;
 mod topic;
 
 pub use anonymize::Anonymizer;
+pub use community_id::CommunityId;
 pub use dns::{DnsBatch, DnsKind, DnsQuery};
 pub use filter::{Filter, FilterError};
 pub use flow::{FlowBatch, FlowKind, FlowRow};
@@ -36,5 +39,6 @@ pub use http::{
 pub use load::{LoadBatch, LoadKind, LoadRow, LoadSession};
 pub use prefix::{IpNet, Prefix, PrefixError};
 pub use schema::{Endpoint, Field, FieldType, RecordBatch, RecordKind, Value, ZeekColumn};
+pub use short::Short;
 pub use tls::{TlsBatch, TlsHandshake, TlsKind};
 pub use topic::{Topic, TopicError};

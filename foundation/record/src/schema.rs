@@ -2,6 +2,8 @@
 
 use std::net::IpAddr;
 
+use crate::short::Short;
+
 /// One value of one record.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Value<'a> {
@@ -21,6 +23,8 @@ pub enum Value<'a> {
     Port(u16),
     /// Text from the network: any bytes; every output escapes it.
     Text(&'a [u8]),
+    /// Text that is made when it is read.
+    Short(Short),
     /// A word of our own: needs no escape.
     Word(&'static str),
     /// Bytes that are no text: hexadecimal digits where only text can be written.
@@ -65,7 +69,7 @@ pub enum FieldType {
     Ip,
     /// [`Value::Port`].
     Port,
-    /// [`Value::Text`].
+    /// [`Value::Text`] or [`Value::Short`].
     Text,
     /// [`Value::Word`].
     Word,

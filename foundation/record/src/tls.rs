@@ -2,6 +2,7 @@
 
 use std::net::{IpAddr, Ipv6Addr};
 
+use crate::community_id;
 use crate::flow::Protocol;
 use crate::rows::Rows;
 use crate::schema::{
@@ -312,12 +313,14 @@ columns!(FIELDS, read_column, v: TlsHandshake, {
     not_before_ns: TimeNs, "ns since 1970", None, "Begin of the validity of the server's certificate." => moment(v.row, |[from, _]| from);
     not_after_ns: TimeNs, "ns since 1970", None, "End of the validity of the server's certificate." => moment(v.row, |[_, to]| to);
     flow_id: U64, "", Some(148), "Names the flow, as in its record." => Value::U64(v.row.flow_id);
+    community_id: Text, "", None, "Community ID (version 1, seed 0): the name that other monitors give the flow too." => community_id::column(v.row.protocol, [v.row.client, v.row.server]);
 });
 
 impl RecordKind for TlsKind {
     type View<'a> = TlsHandshake<'a>;
     type Batch = TlsBatch;
     const NAME: &'static str = "tls_handshake";
+    const VERSION: u16 = 2;
     const ZEEK_PATH: &'static str = "ssl";
 
     fn fields() -> &'static [Field] {
@@ -381,6 +384,7 @@ impl RecordKind for TlsKind {
             ("names", column("san", "string")),
             ("not_before_ns", column("not_valid_before", "time")),
             ("not_after_ns", column("not_valid_after", "time")),
+            ("community_id", column("community_id", "string")),
         ];
         COLUMNS
     }

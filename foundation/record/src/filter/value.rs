@@ -92,9 +92,10 @@ impl Literal {
     }
 }
 
-const fn bytes<'a>(value: &Value<'a>) -> Option<&'a [u8]> {
-    match *value {
+fn bytes<'a>(value: &'a Value<'_>) -> Option<&'a [u8]> {
+    match value {
         Value::Text(bytes) => Some(bytes),
+        Value::Short(short) => Some(short.as_bytes()),
         Value::Word(word) => Some(word.as_bytes()),
         _ => None,
     }

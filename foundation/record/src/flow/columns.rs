@@ -1,8 +1,9 @@
 //! The columns of a flow: Tstat's, in Tstat's order and units, and what it does not have.
 
+use crate::community_id;
 use crate::flow::row::{Anomaly, Protocol};
-use crate::flow::{Evidence, Flow};
-use crate::schema::{Value, columns};
+use crate::flow::{Evidence, Flow, FlowKind};
+use crate::schema::{RecordKind as _, Value, columns};
 
 fn flag(is_set: bool) -> Value<'static> {
     Value::U64(u64::from(is_set))
@@ -210,4 +211,5 @@ columns!(FIELDS, read_column, v: Flow, {
     s_ip_bytes: U64, "bytes", None, "Bytes of IP packets from the server, headers included." => Value::U64(v.row.server.ip_bytes);
     syn_ack: Millis, "ms", None, "SYN to SYN-ACK." => millis(v.row.syn_ack_ns);
     ack_dat: Millis, "ms", None, "SYN-ACK to the first ACK of the client." => millis(v.row.ack_dat_ns);
+    community_id: Text, "", None, "Community ID (version 1, seed 0): the name that other monitors give the flow too." => community_id::column(v.row.protocol, FlowKind::endpoints(v));
 });

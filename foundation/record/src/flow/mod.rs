@@ -64,8 +64,9 @@ pub const UDP_FIELDS: [&str; UDP_COUNT] = [
     "first",
     "last",
     "durat",
+    "community_id",
 ];
-const UDP_COUNT: usize = 37;
+const UDP_COUNT: usize = 38;
 
 /// Columns that only UDP flows have.
 const UDP_ONLY: [&str; 12] = [
@@ -91,6 +92,7 @@ impl RecordKind for FlowKind {
     type View<'a> = Flow<'a>;
     type Batch = FlowBatch;
     const NAME: &'static str = "flow";
+    const VERSION: u16 = 2;
     const ZEEK_PATH: &'static str = "conn";
 
     fn fields() -> &'static [Field] {
@@ -191,6 +193,7 @@ impl RecordKind for FlowKind {
             ("sni", column("server_name", "string")),
             ("fqdn", column("fqdn", "string")),
             ("record", column("record", "string")),
+            ("community_id", column("community_id", "string")),
         ];
         COLUMNS
     }
