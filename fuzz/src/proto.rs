@@ -16,7 +16,8 @@ use linkweir_proto::quic::{
 };
 use linkweir_proto::rtp::{Compound, MediaPacket, is_control};
 use linkweir_proto::tls::{
-    Parsed, RecordHeader, Ssl2Hello, certificate_name, parse_client_hello, parse_server_hello,
+    Carrier, Ja4, Parsed, RecordHeader, Ssl2Hello, certificate_name, parse_client_hello,
+    parse_server_hello,
 };
 
 const PORTS: [u16; 16] = [
@@ -190,6 +191,13 @@ pub(crate) fn tls(input: &[u8]) {
             + usize::from(message[2]) * 256
             + usize::from(message[3])
     };
+    if let Some(ja4) = Ja4::of(Carrier::Quic, input) {
+        // More bytes change nothing, fewer leave none.
+        let (whole, cut) = (&input[..len(input)], &input[..len(input) - 1]);
+        assert_eq!(Ja4::of(Carrier::Quic, whole), Some(ja4));
+        assert_eq!(Ja4::of(Carrier::Quic, cut), None);
+        assert!(ja4.as_bytes().is_ascii());
+    }
     if let Parsed::Complete(hello) = parse_client_hello(input) {
         let len = len(input);
         assert!(hello.alpn.count() <= len && hello.session_id.len() <= 32);

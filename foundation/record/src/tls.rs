@@ -80,6 +80,8 @@ pub struct TlsText<'a> {
     pub issuer: &'a [u8],
     /// Its alternative names (RFC 5280 sec. 4.2.1.6), joined by commas.
     pub names: &'a [u8],
+    /// JA4 of the client.
+    pub ja4: &'a [u8],
 }
 
 /// One handshake, borrowed from its batch.
@@ -93,7 +95,7 @@ pub struct TlsHandshake<'a> {
 
 /// Handshakes in the order in which they ended.
 #[derive(Debug, Clone, Default)]
-pub struct TlsBatch(Rows<TlsRow, 6>);
+pub struct TlsBatch(Rows<TlsRow, 7>);
 
 impl TlsBatch {
     /// Appends a handshake.
@@ -105,6 +107,7 @@ impl TlsBatch {
             text.subject,
             text.issuer,
             text.names,
+            text.ja4,
         ];
         self.0.push(row, texts);
     }
@@ -118,7 +121,7 @@ impl RecordBatch<TlsKind> for TlsBatch {
 
     #[inline]
     fn get(&self, at: usize) -> Option<TlsHandshake<'_>> {
-        let (row, [sni, client_alpn, alpn, subject, issuer, names]) = self.0.get(at)?;
+        let (row, [sni, client_alpn, alpn, subject, issuer, names, ja4]) = self.0.get(at)?;
         let text = TlsText {
             sni,
             client_alpn,
@@ -126,6 +129,7 @@ impl RecordBatch<TlsKind> for TlsBatch {
             subject,
             issuer,
             names,
+            ja4,
         };
         Some(TlsHandshake { row, text })
     }
@@ -314,6 +318,7 @@ columns!(FIELDS, read_column, v: TlsHandshake, {
     not_after_ns: TimeNs, "ns since 1970", None, "End of the validity of the server's certificate." => moment(v.row, |[_, to]| to);
     flow_id: U64, "", Some(148), "Names the flow, as in its record." => Value::U64(v.row.flow_id);
     community_id: Text, "", None, "Community ID (version 1, seed 0): the name that other monitors give the flow too." => community_id::column(v.row.protocol, [v.row.client, v.row.server]);
+    ja4: Text, "", None, "JA4 of the client: fingerprint of what it offers in its ClientHello; empty where that was not seen whole." => text(v.text.ja4);
 });
 
 impl RecordKind for TlsKind {
@@ -385,6 +390,7 @@ impl RecordKind for TlsKind {
             ("not_before_ns", column("not_valid_before", "time")),
             ("not_after_ns", column("not_valid_after", "time")),
             ("community_id", column("community_id", "string")),
+            ("ja4", column("ja4", "string")),
         ];
         COLUMNS
     }

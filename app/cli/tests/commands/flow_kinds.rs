@@ -154,6 +154,63 @@ fn handshakes_of_quic_are_those_of_tshark() {
     }
 }
 
+/// The fingerprints of the clients, curl and Chromium among them, as an independent calculation from tshark's fields
+/// has them; that of Chromium is also the published one.
+#[test]
+fn clients_have_their_fingerprints() {
+    for (name, wanted) in [
+        (
+            "nginx-h1-tls13",
+            &[
+                ("t13d0411h1_16476d049b0b_303c7117418d", 16),
+                ("t13d0412h1_16476d049b0b_622f681f1a22", 1),
+            ][..],
+        ),
+        (
+            "nginx-h2-tls13",
+            &[
+                ("t13d0211h2_ec078ce24869_303c7117418d", 1),
+                ("t13d0411h1_16476d049b0b_303c7117418d", 1),
+                ("t13d0412h2_16476d049b0b_622f681f1a22", 1),
+                ("t13d0412h2_16476d049b0b_85302d7e289e", 8),
+            ],
+        ),
+        (
+            "chromium-h2",
+            &[("t13d1517h2_8daaf6152771_cb7bf5808d99", 1)],
+        ),
+        (
+            "chromium-h3",
+            &[("q13d0312h3_55b375c5d22e_178839b6cec1", 1)],
+        ),
+        (
+            "caddy-h3",
+            &[
+                ("q13d0107h3_0f2cb44170f4_1cecd519fee8", 1),
+                ("q13d0107h3_58070c528ac8_1cecd519fee8", 1),
+                ("q13d0107h3_ee47968ec53b_1cecd519fee8", 1),
+            ],
+        ),
+    ] {
+        let capture = web(&format!("{name}.pcap.gz"));
+        for (kind, is_of_tls) in [("tls", "tls_version"), ("flow", "ja4")] {
+            let ours = records(&capture, kind);
+            let with = ours.iter().filter(|record| !record[is_of_tls].is_null());
+            let mut found = BTreeMap::<&str, usize>::new();
+            for record in with {
+                *found.entry(record["ja4"].as_str().unwrap()).or_default() += 1;
+            }
+            assert!(
+                found
+                    .iter()
+                    .map(|(ja4, count)| (*ja4, *count))
+                    .eq(wanted.iter().copied()),
+                "{name} {kind}: {found:?}"
+            );
+        }
+    }
+}
+
 /// A message about `name`, with these records behind it.
 fn message(id: u16, flags: u16, name: &str, kind: u16, answers: &[(u16, Vec<u8>)]) -> Vec<u8> {
     let mut bytes = id.to_be_bytes().to_vec();

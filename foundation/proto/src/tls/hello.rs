@@ -5,23 +5,24 @@ use super::reader::Reader;
 use super::{MessageHeader, Parsed};
 
 /// Extensions that are read (IANA registry "TLS `ExtensionType` Values").
-mod extension {
-    pub(super) const SERVER_NAME: u16 = 0;
-    pub(super) const ALPN: u16 = 16;
-    pub(super) const ENCRYPT_THEN_MAC: u16 = 22;
-    pub(super) const SESSION_TICKET: u16 = 35;
-    pub(super) const PRE_SHARED_KEY: u16 = 41;
-    pub(super) const EARLY_DATA: u16 = 42;
-    pub(super) const SUPPORTED_VERSIONS: u16 = 43;
-    pub(super) const KEY_SHARE: u16 = 51;
-    pub(super) const QUIC_PARAMETERS: u16 = 57;
+pub(super) mod extension {
+    pub(in crate::tls) const SERVER_NAME: u16 = 0;
+    pub(in crate::tls) const SIGNATURE_ALGORITHMS: u16 = 13;
+    pub(in crate::tls) const ALPN: u16 = 16;
+    pub(in crate::tls) const ENCRYPT_THEN_MAC: u16 = 22;
+    pub(in crate::tls) const SESSION_TICKET: u16 = 35;
+    pub(in crate::tls) const PRE_SHARED_KEY: u16 = 41;
+    pub(in crate::tls) const EARLY_DATA: u16 = 42;
+    pub(in crate::tls) const SUPPORTED_VERSIONS: u16 = 43;
+    pub(in crate::tls) const KEY_SHARE: u16 = 51;
+    pub(in crate::tls) const QUIC_PARAMETERS: u16 = 57;
     /// NPN, which ALPN replaced: in the server's hello the list of its protocols.
-    pub(super) const NEXT_PROTOCOL: u16 = 0x3374;
-    pub(super) const ENCRYPTED_CLIENT_HELLO: u16 = 0xfe0d;
+    pub(in crate::tls) const NEXT_PROTOCOL: u16 = 0x3374;
+    pub(in crate::tls) const ENCRYPTED_CLIENT_HELLO: u16 = 0xfe0d;
     /// Encrypted server name, the draft before it.
-    pub(super) const ENCRYPTED_SERVER_NAME: u16 = 0xffce;
+    pub(in crate::tls) const ENCRYPTED_SERVER_NAME: u16 = 0xffce;
     /// QUIC transport parameters of drafts before 33.
-    pub(super) const QUIC_PARAMETERS_DRAFT: u16 = 0xffa5;
+    pub(in crate::tls) const QUIC_PARAMETERS_DRAFT: u16 = 0xffa5;
 }
 
 /// Names of application protocols: an iterator over them (RFC 7301 sec. 3.1).

@@ -6,6 +6,7 @@
 
 mod certificate;
 mod hello;
+mod ja4;
 pub(crate) mod reader;
 
 pub use certificate::{certificate_name, first_certificate};
@@ -13,6 +14,7 @@ pub use hello::{
     Alpn, ClientHello, ServerHello, client_random, parse_client_hello, parse_encrypted_extensions,
     parse_server_hello,
 };
+pub use ja4::{Carrier, JA4_BYTES, Ja4};
 
 /// What became of an attempt to parse a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -24,10 +24,12 @@ pub struct FlowText<'a> {
     pub http_host: &'a [u8],
     /// User agent in the transport parameters of QUIC.
     pub quic_user_agent: &'a [u8],
+    /// JA4 of the client.
+    pub ja4: &'a [u8],
 }
 
 /// Texts of a flow.
-const TEXTS: usize = 7;
+const TEXTS: usize = 8;
 
 /// One flow, borrowed from its batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,6 +79,7 @@ impl FlowBatch {
             text.fqdn,
             text.http_host,
             text.quic_user_agent,
+            text.ja4,
         ];
         self.rows.push(row);
         self.spans.push(Span::fill(&mut self.arena, texts));
@@ -189,6 +192,7 @@ impl RecordBatch<FlowKind> for FlowBatch {
             fqdn,
             http_host,
             quic_user_agent,
+            ja4,
         ] = self.spans.get(at)?.texts(&self.arena);
         let text = FlowText {
             sni,
@@ -198,6 +202,7 @@ impl RecordBatch<FlowKind> for FlowBatch {
             fqdn,
             http_host,
             quic_user_agent,
+            ja4,
         };
         Some(Flow { row, text })
     }

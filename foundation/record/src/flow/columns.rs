@@ -212,4 +212,5 @@ columns!(FIELDS, read_column, v: Flow, {
     syn_ack: Millis, "ms", None, "SYN to SYN-ACK." => millis(v.row.syn_ack_ns);
     ack_dat: Millis, "ms", None, "SYN-ACK to the first ACK of the client." => millis(v.row.ack_dat_ns);
     community_id: Text, "", None, "Community ID (version 1, seed 0): the name that other monitors give the flow too." => community_id::column(v.row.protocol, FlowKind::endpoints(v));
+    ja4: Text, "", None, "JA4 of the client: fingerprint of what it offers in its ClientHello; empty where that was not seen whole." => text(v.text.ja4);
 });

@@ -65,8 +65,9 @@ pub const UDP_FIELDS: [&str; UDP_COUNT] = [
     "last",
     "durat",
     "community_id",
+    "ja4",
 ];
-const UDP_COUNT: usize = 38;
+const UDP_COUNT: usize = 39;
 
 /// Columns that only UDP flows have.
 const UDP_ONLY: [&str; 12] = [

@@ -190,6 +190,7 @@ impl Handshakes {
             subject: certificate.subject.as_bytes(),
             issuer: certificate.issuer.as_bytes(),
             names: certificate.names.as_bytes(),
+            ja4: state.texts.get(Text::Ja4),
         };
         out.push(row, &text);
     }

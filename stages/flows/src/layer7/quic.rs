@@ -8,7 +8,7 @@
 use linkweir_proto::quic::{
     ClientInitials, Kind, LongHeader, Progress, parse_google_hello, public_version, user_agent,
 };
-use linkweir_proto::tls::parse_client_hello;
+use linkweir_proto::tls::{Carrier, parse_client_hello};
 use linkweir_wire::Side;
 
 use super::handle::{Handle, Stage};
@@ -164,6 +164,7 @@ fn initial(
         state.texts.set(Text::UserAgent, agent, budget);
         state.tls.has_ech |= hello.has_ech;
         tls::set_alpn(state, budget, Text::ClientAlpn, hello.alpn);
+        tls::set_ja4(state, budget, Carrier::Quic, client.hello());
     } else {
         google_hello(state, budget, client.hello());
     }

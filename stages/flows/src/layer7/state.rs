@@ -206,6 +206,7 @@ impl State {
             fqdn: self.texts.get(Text::Fqdn),
             http_host: self.texts.get(Text::HttpHost),
             quic_user_agent: self.texts.get(Text::UserAgent),
+            ja4: self.texts.get(Text::Ja4),
         }
     }
 }

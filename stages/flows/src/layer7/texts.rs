@@ -18,9 +18,11 @@ pub(super) enum Text {
     HttpHost,
     /// User agent of QUIC.
     UserAgent,
+    /// Fingerprint of the client.
+    Ja4,
 }
 
-const COUNT: usize = 7;
+const COUNT: usize = 8;
 
 /// The longest text that is kept, bytes: a name of DNS has at most 255 (RFC 1035 sec. 3.1).
 const LONGEST: usize = 255;
@@ -83,7 +85,7 @@ impl Texts {
         let place = self.ends.get(at).copied().map_or(0, usize::from);
         let place = place.min(self.bytes.len());
         self.bytes.splice(place..place, text.iter().copied());
-        // At most seven texts of 255 bytes: fits.
+        // At most eight texts of 255 bytes: fits.
         let len = u16::try_from(text.len()).unwrap_or(0);
         for end in self.ends.iter_mut().skip(at) {
             *end += len;

@@ -7,8 +7,8 @@
 //! must.
 
 use linkweir_proto::tls::{
-    Alpn, ContentType, MessageHeader, Parsed, RecordHeader, Ssl2Hello, certificate_name,
-    first_certificate, message_type, parse_client_hello, parse_server_hello,
+    Alpn, Carrier, ContentType, Ja4, MessageHeader, Parsed, RecordHeader, Ssl2Hello,
+    certificate_name, first_certificate, message_type, parse_client_hello, parse_server_hello,
 };
 use linkweir_record::flow::{FlowBatch, Protocol};
 use linkweir_wire::Side;
@@ -313,6 +313,7 @@ fn read_message(state: &mut State, budget: &mut Budget, side: Side, message: &[u
                 state.tls.has_ech |= hello.has_ech;
                 state.texts.set(Text::Sni, hello.server_name, budget);
                 set_alpn(state, budget, Text::ClientAlpn, hello.alpn);
+                set_ja4(state, budget, Carrier::Tcp, message);
             }
         }
         Some(&message_type::SERVER_HELLO) => {
@@ -338,6 +339,15 @@ fn read_message(state: &mut State, budget: &mut Budget, side: Side, message: &[u
             }
         }
         _ => {}
+    }
+}
+
+/// The fingerprint of a client, of its first hello that is whole.
+pub(super) fn set_ja4(state: &mut State, budget: &mut Budget, carrier: Carrier, message: &[u8]) {
+    if state.texts.get(Text::Ja4).is_empty()
+        && let Some(ja4) = Ja4::of(carrier, message)
+    {
+        state.texts.set(Text::Ja4, ja4.as_bytes(), budget);
     }
 }
 
