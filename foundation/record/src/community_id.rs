@@ -97,8 +97,10 @@ impl CommunityId {
     }
 }
 
-/// The column `community_id` of a record: of the addresses that stand in it, with the seed 0.
-pub(crate) fn column(protocol: Protocol, [one, other]: [Endpoint; 2]) -> Value<'static> {
+/// The column `community_id` of a record: of the addresses that stand in it, with the seed 0. Some records keep
+/// addresses of IPv4 as mapped ones.
+pub(crate) fn column(protocol: Protocol, ends: [Endpoint; 2]) -> Value<'static> {
+    let [one, other] = ends.map(|(address, port)| (address.to_canonical(), port));
     Value::Short(CommunityId::of_ports(0, protocol.number(), one, other).text())
 }
 

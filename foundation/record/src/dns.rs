@@ -9,6 +9,7 @@ use crate::rows::Rows;
 use crate::schema::{
     Endpoint, Field, RecordBatch, RecordKind, Value, ZeekColumn, columns, opt, text,
 };
+use crate::uid;
 
 /// The numbers of a query and its response (RFC 1035 sec. 4.1.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -281,6 +282,7 @@ columns!(FIELDS, read_column, v: DnsQuery, {
     response_bytes: U32, "bytes", None, "Length of the response." => opt(v.row.response_bytes.map(u64::from));
     flow_id: U64, "", Some(148), "Names the flow, as in its record." => Value::U64(v.row.flow_id);
     community_id: Text, "", None, "Community ID (version 1, seed 0): the name that other monitors give the flow too." => community_id::column(v.row.protocol, [v.row.client, v.row.server]);
+    uid: Text, "", None, "Name of the connection by its addresses, ports and protocol, for joins with other records; later connections of the same ports have the same." => uid::column(v.row.protocol, [v.row.client, v.row.server]);
 });
 
 impl RecordKind for DnsKind {
@@ -324,7 +326,7 @@ impl RecordKind for DnsKind {
         }
         const COLUMNS: &[(&str, ZeekColumn)] = &[
             ("query_ts_ns", column("ts", "time")),
-            ("flow_id", column("uid", "string")),
+            ("uid", column("uid", "string")),
             ("client_ip", column("id.orig_h", "addr")),
             ("client_port", column("id.orig_p", "port")),
             ("server_ip", column("id.resp_h", "addr")),
@@ -350,6 +352,7 @@ impl RecordKind for DnsKind {
             // Ours, behind Zeek's.
             ("state", column("state", "string")),
             ("retransmissions", column("retransmissions", "count")),
+            ("flow_id", column("flow_id", "count")),
             ("community_id", column("community_id", "string")),
         ];
         COLUMNS

@@ -4,9 +4,12 @@
 
 use std::net::{IpAddr, Ipv6Addr};
 
+use crate::community_id;
+use crate::flow::Protocol;
 use crate::schema::{
     Endpoint, Field, RecordBatch, RecordKind, Value, ZeekColumn, columns, opt, text,
 };
+use crate::uid;
 
 /// What became of a transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -411,6 +414,14 @@ impl<'a> HttpTransaction<'a> {
         })
     }
 
+    /// What it went over: HTTP/3 over UDP.
+    const fn protocol(&self) -> Protocol {
+        match self.row.version {
+            (3, _) => Protocol::Udp,
+            _ => Protocol::Tcp,
+        }
+    }
+
     const fn source(&self) -> Source {
         match self.web {
             None => Source::Clear,
@@ -476,6 +487,8 @@ columns!(FIELDS, read_column, v: HttpTransaction, {
     confidence: Word, "", None, "Of an estimate: exact, likely, or cannot_tell (then without a response time)." => v.confidence().map_or(Value::Null, Value::Word);
     rtt_ns: SpanNs, "ns", None, "Round trip from the capture to the server: from the SYN of the connection to the SYN with ACK." => v.row.rtt_ns.map_or(Value::Null, |rtt_ns| Value::SpanNs(u64::from(rtt_ns)));
     server_time_ns: SpanNs, "ns", None, "Response time less rtt_ns: what the server took; at least 0." => v.row.server_time_ns().map_or(Value::Null, Value::SpanNs);
+    community_id: Text, "", None, "Community ID (version 1, seed 0): the name that other monitors give the flow too." => community_id::column(v.protocol(), HttpKind::endpoints(v));
+    uid: Text, "", None, "Name of the connection by its addresses, ports and protocol, for joins with other records; later connections of the same ports have the same." => uid::column(v.protocol(), HttpKind::endpoints(v));
 });
 
 impl RecordKind for HttpKind {
@@ -544,7 +557,7 @@ impl RecordKind for HttpKind {
         }
         const COLUMNS: &[(&str, ZeekColumn)] = &[
             ("request_ts_ns", column("ts", "time")),
-            ("flow_hash", column("uid", "string")),
+            ("uid", column("uid", "string")),
             ("client_ip", column("id.orig_h", "addr")),
             ("client_port", column("id.orig_p", "port")),
             ("server_ip", column("id.resp_h", "addr")),
@@ -583,6 +596,7 @@ impl RecordKind for HttpKind {
             ("interim_responses", column("interim_responses", "count")),
             ("retransmissions", column("retransmissions", "count")),
             ("vlan", column("vlan", "int")),
+            ("community_id", column("community_id", "string")),
         ];
         COLUMNS
     }

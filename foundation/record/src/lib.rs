@@ -23,6 +23,7 @@ pub mod schema;
 pub mod short;
 pub mod tls;
 mod topic;
+pub mod uid;
 
 pub use anonymize::Anonymizer;
 pub use community_id::CommunityId;

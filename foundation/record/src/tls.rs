@@ -8,6 +8,7 @@ use crate::rows::Rows;
 use crate::schema::{
     Endpoint, Field, RecordBatch, RecordKind, Value, ZeekColumn, columns, opt, text,
 };
+use crate::uid;
 
 /// The numbers of a handshake (RFC 8446, RFC 5246).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -319,6 +320,7 @@ columns!(FIELDS, read_column, v: TlsHandshake, {
     flow_id: U64, "", Some(148), "Names the flow, as in its record." => Value::U64(v.row.flow_id);
     community_id: Text, "", None, "Community ID (version 1, seed 0): the name that other monitors give the flow too." => community_id::column(v.row.protocol, [v.row.client, v.row.server]);
     ja4: Text, "", None, "JA4 of the client: fingerprint of what it offers in its ClientHello; empty where that was not seen whole." => text(v.text.ja4);
+    uid: Text, "", None, "Name of the connection by its addresses, ports and protocol, for joins with other records; later connections of the same ports have the same." => uid::column(v.row.protocol, [v.row.client, v.row.server]);
 });
 
 impl RecordKind for TlsKind {
@@ -362,7 +364,7 @@ impl RecordKind for TlsKind {
         }
         const COLUMNS: &[(&str, ZeekColumn)] = &[
             ("begin_ts_ns", column("ts", "time")),
-            ("flow_id", column("uid", "string")),
+            ("uid", column("uid", "string")),
             ("client_ip", column("id.orig_h", "addr")),
             ("client_port", column("id.orig_p", "port")),
             ("server_ip", column("id.resp_h", "addr")),
@@ -389,6 +391,7 @@ impl RecordKind for TlsKind {
             ("names", column("san", "string")),
             ("not_before_ns", column("not_valid_before", "time")),
             ("not_after_ns", column("not_valid_after", "time")),
+            ("flow_id", column("flow_id", "count")),
             ("community_id", column("community_id", "string")),
             ("ja4", column("ja4", "string")),
         ];

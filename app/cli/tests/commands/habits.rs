@@ -1,6 +1,6 @@
 //! What users of other programs do: `zeek-cut`, readers of Zeek's JSON, pipes.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -109,6 +109,34 @@ fn zeek_cut_takes_columns_of_conn_log() {
         .collect();
     assert!(cut.len() > 10 && cut.iter().any(|line| line.starts_with("tcp|SF|http|")));
     assert_eq!(cut, expected);
+}
+
+/// Each transaction has the `uid` of its connection, and no other connection has it.
+#[test]
+fn http_log_and_conn_log_join_by_uid() {
+    let directory = tempfile::tempdir().unwrap();
+    written("flows", directory.path(), &["conn.log", "flows.jsonl"]);
+    written("http", directory.path(), &["http.log", "http.jsonl"]);
+    let ends = "uid id.orig_h id.orig_p id.resp_h id.resp_p community_id";
+    let connections: HashSet<String> = zeek_cut(&directory.path().join("conn.log"), ends)
+        .into_iter()
+        .collect();
+    let uids: HashSet<&str> = connections
+        .iter()
+        .filter_map(|line| line.split('|').next())
+        .collect();
+    assert_eq!(uids.len(), connections.len());
+    let transactions = zeek_cut(&directory.path().join("http.log"), ends);
+    assert_eq!(transactions.len(), 800);
+    for line in transactions {
+        assert!(connections.contains(&line), "{line}");
+    }
+    let names = |file: &str| -> HashSet<String> {
+        let objects = objects(&directory.path().join(file));
+        objects.iter().map(|one| text(&one["uid"])).collect()
+    };
+    assert!(names("http.jsonl").is_subset(&names("flows.jsonl")));
+    assert!(names("http.jsonl").iter().all(|uid| uids.contains(&**uid)));
 }
 
 #[test]

@@ -4,6 +4,7 @@ use crate::community_id;
 use crate::flow::row::{Anomaly, Protocol};
 use crate::flow::{Evidence, Flow, FlowKind};
 use crate::schema::{RecordKind as _, Value, columns};
+use crate::uid;
 
 fn flag(is_set: bool) -> Value<'static> {
     Value::U64(u64::from(is_set))
@@ -213,4 +214,5 @@ columns!(FIELDS, read_column, v: Flow, {
     ack_dat: Millis, "ms", None, "SYN-ACK to the first ACK of the client." => millis(v.row.ack_dat_ns);
     community_id: Text, "", None, "Community ID (version 1, seed 0): the name that other monitors give the flow too." => community_id::column(v.row.protocol, FlowKind::endpoints(v));
     ja4: Text, "", None, "JA4 of the client: fingerprint of what it offers in its ClientHello; empty where that was not seen whole." => text(v.text.ja4);
+    uid: Text, "", None, "Name of the connection by its addresses, ports and protocol, for joins with other records; later connections of the same ports have the same." => uid::column(v.row.protocol, FlowKind::endpoints(v));
 });

@@ -66,8 +66,9 @@ pub const UDP_FIELDS: [&str; UDP_COUNT] = [
     "durat",
     "community_id",
     "ja4",
+    "uid",
 ];
-const UDP_COUNT: usize = 39;
+const UDP_COUNT: usize = 40;
 
 /// Columns that only UDP flows have.
 const UDP_ONLY: [&str; 12] = [
@@ -167,7 +168,7 @@ impl RecordKind for FlowKind {
         }
         const COLUMNS: &[(&str, ZeekColumn)] = &[
             ("first", column("ts", "time")),
-            ("flow_id", column("uid", "string")),
+            ("uid", column("uid", "string")),
             ("c_ip", column("id.orig_h", "addr")),
             ("c_port", column("id.orig_p", "port")),
             ("s_ip", column("id.resp_h", "addr")),
@@ -194,6 +195,7 @@ impl RecordKind for FlowKind {
             ("sni", column("server_name", "string")),
             ("fqdn", column("fqdn", "string")),
             ("record", column("record", "string")),
+            ("flow_id", column("flow_id", "count")),
             ("community_id", column("community_id", "string")),
         ];
         COLUMNS
