@@ -2,7 +2,7 @@
 
 use linkweir_record::Anonymizer;
 use linkweir_record::flow::{
-    DnsEntry, Extent, FlowBatch, FlowRow, FlowSide, FlowState, FlowText, Protocol,
+    DnsEntry, Event, Extent, FlowBatch, FlowRow, FlowSide, FlowState, FlowText, Protocol,
 };
 
 use crate::flow::Flow;
@@ -83,6 +83,7 @@ impl FlowsStage {
             vlan: flow.vlan(),
             evidence: flow.evidence,
             application: "unknown",
+            history: flow.history,
             ..FlowRow::default()
         };
         let [client, server] = &flow.directions;
@@ -100,6 +101,13 @@ impl FlowsStage {
             }
         }
         (row.client.is_internal, row.server.is_internal) = flow.internal();
+        if flow.protocol() == Protocol::Udp {
+            // The first datagram is the client's, and there is nothing else to tell.
+            row.history.push(Event::Data, true);
+            if server.pkts_all > 0 {
+                row.history.push(Event::Data, false);
+            }
+        }
         let syn_ack_at = self
             .pools
             .extras

@@ -1,14 +1,15 @@
 //! The state of one flow.
 
-use linkweir_record::flow::{FlowState, Protocol};
+use linkweir_record::flow::{Event, FlowState, History, Protocol};
 use linkweir_table::{NONE, Pieces, Slab};
-use linkweir_wire::Side;
+use linkweir_wire::{Side, TcpFlags};
 
 use crate::config::FlowsConfig;
 use crate::key::FlowKey;
 use crate::layer7::{Ends, Handle};
 use crate::step::L7Class;
 use crate::tcp::direction::{Direction, flag};
+use crate::tcp::mark;
 use crate::wheel::{Link, Links};
 
 /// No VLAN tag: a value that is not an identifier (12 bits).
@@ -47,6 +48,8 @@ pub(crate) struct Flow {
     /// Entry of the pool of partial records.
     pub(crate) partial: u32,
     pub(crate) link: Link,
+    /// What happened, in Zeek's letters.
+    pub(crate) history: History,
     vlan: u16,
     flags: u8,
     /// Tstat's class of its application, for the bit rates of steps.
@@ -67,6 +70,7 @@ impl Default for Flow {
             layer7: Handle::default(),
             partial: NONE,
             link: Link::default(),
+            history: History::default(),
             vlan: NO_VLAN,
             flags: 0,
             class: L7Class::UNKNOWN,
@@ -158,6 +162,43 @@ impl Flow {
             ^ server.rtt_sum
             ^ u64::from(server.una)
             ^ u64::from(server.flags)
+    }
+
+    /// Keeps what a segment of `side` did for the first time.
+    #[cold]
+    pub(crate) fn note(&mut self, side: Side, flags: TcpFlags, marks: u8) {
+        let is_client = side == Side::Client;
+        let [client, server] = &self.directions;
+        let me = if is_client { client } else { server };
+        let history = &mut self.history;
+        if flags.contains(TcpFlags::SYN) && me.syn == 1 {
+            let event = if flags.contains(TcpFlags::ACK) {
+                Event::SynAck
+            } else {
+                Event::Syn
+            };
+            history.push(event, is_client);
+        }
+        if flags.contains(TcpFlags::FIN) && me.fin == 1 {
+            history.push(Event::Fin, is_client);
+        }
+        if flags.contains(TcpFlags::RST) {
+            history.push_once(Event::Rst, is_client);
+        }
+        for (bit, event) in [(mark::ACK, Event::Ack), (mark::DATA, Event::Data)] {
+            if marks & bit != 0 {
+                history.push(event, is_client);
+            }
+        }
+        for (bit, event, is_client) in [
+            (mark::RETRANSMISSION, Event::Retransmission, is_client),
+            (mark::ZERO_WINDOW, Event::ZeroWindow, is_client),
+            (mark::GAP_OF_PEER, Event::Gap, !is_client),
+        ] {
+            if marks & bit != 0 {
+                history.push_once(event, is_client);
+            }
+        }
     }
 
     /// The side that the lower or higher end of the key is.

@@ -1,7 +1,7 @@
 //! How flows begin and end: the table, the wheel, eviction.
 
 use linkweir_record::RecordBatch;
-use linkweir_record::flow::{FlowBatch, FlowState};
+use linkweir_record::flow::{Event, FlowBatch, FlowState};
 use linkweir_table::NONE;
 
 use crate::flow::Flow;
@@ -29,7 +29,10 @@ impl FlowsStage {
         }
         let slot = self.flows.take().unwrap_or(NONE);
         let client_is_low = src_is_client == one.is_low;
-        let flow = Flow::new(one.key, one.now, one.packet.vlan, client_is_low);
+        let mut flow = Flow::new(one.key, one.now, one.packet.vlan, client_is_low);
+        if !src_is_client {
+            flow.history.push(Event::Flipped, true);
+        }
         let due = flow.deadline(&self.timeouts);
         if let Some(place) = self.flows.get_mut(slot) {
             *place = flow;

@@ -54,6 +54,7 @@ fn subtract(side: &mut FlowSide, written: &FlowSide) {
         (&mut side.ack_cnt, written.ack_cnt),
         (&mut side.ack_cnt_p, written.ack_cnt_p),
         (&mut side.bytes_uniq, written.bytes_uniq),
+        (&mut side.missed_bytes, written.missed_bytes),
         (&mut side.pkts_data, written.pkts_data),
         (&mut side.bytes_all, written.bytes_all),
         (&mut side.pkts_retx, written.pkts_retx),

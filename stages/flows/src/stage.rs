@@ -319,6 +319,9 @@ impl FlowsStage {
         let outcome = tcp::on_segment(me, peer, &arrival, &mut self.pools);
         let is_done = me.has(flag::L7_DONE);
         flow.evidence |= outcome.evidence;
+        if self.pools.marks != 0 {
+            flow.note(side, flags, std::mem::take(&mut self.pools.marks));
+        }
         let is_reset = flags.contains(TcpFlags::RST);
         let has_ended = (is_reset || outcome.is_closed) && !flow.is_over();
         if has_ended {

@@ -102,12 +102,17 @@ fn zeek_cut_takes_columns_of_conn_log() {
                 "s_bytes_uniq",
                 "c_pkts_all",
                 "s_pkts_all",
+                "history",
             ];
             let line = fields.map(|name| text(&object[name])).join("|");
-            format!("{}|-|6", line.replace("|unknown|", "|-|"))
+            format!("{}|6", line.replace("|unknown|", "|-|"))
         })
         .collect();
     assert!(cut.len() > 10 && cut.iter().any(|line| line.starts_with("tcp|SF|http|")));
+    assert!(
+        cut.iter().any(|line| line.ends_with("|ShADadFf|6")),
+        "{cut:?}"
+    );
     assert_eq!(cut, expected);
 }
 

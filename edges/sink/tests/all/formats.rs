@@ -1,7 +1,7 @@
 //! Golden lines of every format, and what comes back when they are read.
 
 use linkweir_engine::Sink;
-use linkweir_record::flow::{FlowText, Protocol};
+use linkweir_record::flow::{Event, FlowText, History, Protocol};
 use linkweir_record::{
     FlowBatch, FlowKind, FlowRow, HttpBatch, HttpKind, HttpRow, HttpState, RecordKind, Text,
 };
@@ -320,9 +320,20 @@ fn flows_with(format: Format, options: OutputOptions) -> String {
     };
     row.client.is_internal = true;
     row.client.pkts_all = 3;
+    row.client.missed_bytes = 7;
+    for (event, is_client) in [
+        (Event::Syn, true),
+        (Event::SynAck, false),
+        (Event::Ack, true),
+        (Event::Data, false),
+    ] {
+        row.history.push(event, is_client);
+    }
     (row.client.bytes_all, row.client.bytes_uniq) = (700, 500);
     batch.push(row, &FlowText::default());
     row.flow_id = u64::MAX;
+    row.client.missed_bytes = 0;
+    row.history = History::default();
     row.protocol = Protocol::Udp;
     row.client.bytes_uniq = 700;
     row.application = "";
@@ -354,8 +365,8 @@ fn conn_logs_have_zeek_s_words() {
     ];
     let cut = zeek_cut(&flows(Format::Zeek), &names);
     let expected = [
-        "1700000000.250000 tcp ssl 1.500000 OTH T F - - 3 6 final",
-        "1700000000.250000 udp - 1.500000 S0 T F - - 3 17 final",
+        "1700000000.250000 tcp ssl 1.500000 OTH T F 7 ShAd 3 6 final",
+        "1700000000.250000 udp - 1.500000 S0 T F 0 - 3 17 final",
     ];
     assert_eq!(
         cut.iter().map(|row| row.join(" ")).collect::<Vec<_>>(),

@@ -2,7 +2,7 @@
 
 use crate::community_id;
 use crate::flow::row::{Anomaly, Protocol};
-use crate::flow::{Evidence, Flow, FlowKind};
+use crate::flow::{Evidence, Flow, FlowKind, History};
 use crate::schema::{RecordKind as _, Value, columns};
 use crate::uid;
 
@@ -44,6 +44,14 @@ fn evidence(set: u8) -> Value<'static> {
         Value::Null
     } else {
         Value::Word(Evidence::words(set))
+    }
+}
+
+fn history(of: History) -> Value<'static> {
+    if of.is_empty() {
+        Value::Null
+    } else {
+        Value::Short(of.text())
     }
 }
 
@@ -215,4 +223,6 @@ columns!(FIELDS, read_column, v: Flow, {
     community_id: Text, "", None, "Community ID (version 1, seed 0): the name that other monitors give the flow too." => community_id::column(v.row.protocol, FlowKind::endpoints(v));
     ja4: Text, "", None, "JA4 of the client: fingerprint of what it offers in its ClientHello; empty where that was not seen whole." => text(v.text.ja4);
     uid: Text, "", None, "Name of the connection by its addresses, ports and protocol, for joins with other records; later connections of the same ports have the same." => uid::column(v.row.protocol, FlowKind::endpoints(v));
+    history: Text, "", None, "What happened for the first time, in Zeek's letters and in order: S SYN, H SYN-ACK, A ACK alone, D payload, F FIN, R RST, T retransmission, W window of zero, G gap; upper case from the client, lower case from the server; ^ first where the first packet came from the server." => history(v.row.history);
+    missed_bytes: U64, "bytes", None, "Payload that the capture missed: gaps in the sequence numbers of both sides." => Value::U64(v.row.client.missed_bytes + v.row.server.missed_bytes);
 });

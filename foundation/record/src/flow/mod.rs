@@ -10,12 +10,14 @@ mod batch;
 mod columns;
 mod conn_state;
 mod dns;
+mod history;
 mod row;
 mod stream;
 
 pub use batch::{DnsLine, Flow, FlowBatch, FlowText};
 pub use conn_state::Evidence;
 pub use dns::{DNS_TEXTS, DnsEntry, DnsRow};
+pub use history::{Event, History};
 pub use row::{Anomaly, Extent, FlowRow, FlowSide, FlowState, Protocol, RttRow};
 pub use row::{MESSAGE_TEXTS, Message, MessageKind, MessageRow};
 pub use stream::{Jitter, MediaPart, ReportPart, StreamEnd, StreamKinds, StreamPart, StreamRow};
@@ -67,8 +69,9 @@ pub const UDP_FIELDS: [&str; UDP_COUNT] = [
     "community_id",
     "ja4",
     "uid",
+    "history",
 ];
-const UDP_COUNT: usize = 40;
+const UDP_COUNT: usize = 41;
 
 /// Columns that only UDP flows have.
 const UDP_ONLY: [&str; 12] = [
@@ -182,8 +185,8 @@ impl RecordKind for FlowKind {
             ("conn_state", column("conn_state", "string")),
             ("c_isint", column("local_orig", "bool")),
             ("s_isint", column("local_resp", "bool")),
-            ("", column("missed_bytes", "count")),
-            ("", column("history", "string")),
+            ("missed_bytes", column("missed_bytes", "count")),
+            ("history", column("history", "string")),
             ("c_pkts_all", column("orig_pkts", "count")),
             ("c_ip_bytes", column("orig_ip_bytes", "count")),
             ("s_pkts_all", column("resp_pkts", "count")),

@@ -190,6 +190,8 @@ pub struct FlowSide {
     pub ack_cnt_p: u64,
     /// Payload bytes, each counted once.
     pub bytes_uniq: u64,
+    /// Payload bytes that the capture missed, between the first and the last byte that were sent or acknowledged.
+    pub missed_bytes: u64,
     /// Packets with payload.
     pub pkts_data: u64,
     /// Payload bytes, with retransmissions.
@@ -286,6 +288,7 @@ impl Default for FlowSide {
             ack_cnt: 0,
             ack_cnt_p: 0,
             bytes_uniq: 0,
+            missed_bytes: 0,
             pkts_data: 0,
             bytes_all: 0,
             pkts_retx: 0,
@@ -400,6 +403,8 @@ pub struct FlowRow {
     pub has_ech: bool,
     /// Kinds of evidence by which segments were classified, a set of [`super::Evidence`] bits.
     pub evidence: u8,
+    /// What happened, in Zeek's letters.
+    pub history: super::History,
     /// SYN to SYN-ACK, nanoseconds.
     pub syn_ack_ns: Option<u64>,
     /// SYN-ACK to the ACK of the client, nanoseconds.

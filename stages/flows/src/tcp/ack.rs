@@ -8,7 +8,7 @@ use linkweir_table::NONE;
 
 use super::direction::{Direction, flag};
 use super::extras::Segment;
-use super::{IMPOSSIBLE, Pools, before, later};
+use super::{IMPOSSIBLE, Pools, before, later, mark};
 
 /// The acknowledging part of a segment.
 #[derive(Debug, Clone, Copy)]
@@ -106,6 +106,7 @@ fn advance(sender: &mut Direction, packet: &Acknowledgment<'_>, pools: &mut Pool
     sender.una = ack;
     if sender.has(flag::STARTED) && before(sender.next, ack) {
         // Acknowledged, but never seen.
+        pools.miss(sender, ack.wrapping_sub(sender.next));
         sender.next = ack;
     }
     if sender.has(flag::FIN) && ack == sender.next {
@@ -181,6 +182,7 @@ fn advance_list(sender: &mut Direction, packet: &Acknowledgment<'_>, pools: &mut
         for (from, to) in found.into_iter().take(hole_count) {
             extras.add_hole(from, to);
         }
+        pools.marks |= mark::GAP_OF_PEER;
     }
 }
 
@@ -200,6 +202,7 @@ fn note_holes(sender: &mut Direction, seen: &[Segment], ack: u32, pools: &mut Po
     if before(cursor, ack) {
         extras.add_hole(cursor, ack);
     }
+    pools.marks |= mark::GAP_OF_PEER;
 }
 
 /// The same acknowledgment once more, while data is outstanding (RFC 5681 sec. 2).

@@ -72,6 +72,7 @@ pub(super) fn settle(me: &mut Direction, ack: u32, pools: &mut Pools) {
     let isn = ack.wrapping_sub(1);
     // Of more than two it may be one that was forgotten.
     let taken = Some(extras.other).filter(|other| other.isn == isn);
+    extras.missed = 0;
     extras.syn_ack_at = Some(taken.map_or(0, |answer| answer.at));
     begin_at(me, isn, pools);
     match taken {

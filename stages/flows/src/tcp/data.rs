@@ -9,7 +9,7 @@ use linkweir_table::NONE;
 use super::direction::{Direction, flag};
 use super::extras::Recent;
 use super::extras::{MAX_SEGMENTS, Segment};
-use super::{Arrival, IMPOSSIBLE, Outcome, Pools, before, later};
+use super::{Arrival, IMPOSSIBLE, Outcome, Pools, before, later, mark};
 use crate::config::Classifier;
 
 /// A window that says nothing of what may be lost by a capture: 1 MiB.
@@ -59,6 +59,7 @@ pub(super) fn on_data(
         }
         outcome.lost = gap;
         me.next = end;
+        pools.miss(me, gap);
     } else {
         return on_old(me, peer, arrival, &segment, pools, outcome);
     }
@@ -208,6 +209,9 @@ fn on_old(
     } else {
         0
     };
+    if covered.seen > 0 && tcp.payload_len > 0 && !is_syn {
+        pools.marks |= mark::RETRANSMISSION;
+    }
     count(me, arrival, segment, &covered, class, pools);
     insert(me, segment, number, was_next, pools);
     if rest > 0 {
@@ -327,6 +331,8 @@ fn lower_base(me: &mut Direction, start: u32, to: u32, pools: &mut Pools) -> u32
     }
     let base = std::mem::replace(&mut me.isn, start);
     let end = if before(to, base) { to } else { base };
+    // What of it is there, `count` takes off again.
+    pools.miss(me, base.wrapping_sub(start));
     if before(end, base)
         && let Some(extras) = pools.extras_of(me)
     {
@@ -353,6 +359,7 @@ fn count(
     let Some(extras) = pools.extras_of(me) else {
         return;
     };
+    extras.missed = extras.missed.saturating_sub(u64::from(covered.filled));
     if covered.seen > 0 {
         extras.pkts_retx += 1;
         let mut bytes = covered.seen;

@@ -30,6 +30,8 @@ pub(crate) struct Extras {
     pub(crate) pkts_retx: u64,
     pub(crate) bytes_retx: u64,
     pub(crate) pkts_ooo: u64,
+    /// Sequence numbers that were passed over and have not been seen since.
+    pub(crate) missed: u64,
     pub(crate) rst: u64,
     pub(crate) win_0: u64,
     pub(crate) sack: u64,
@@ -143,6 +145,7 @@ impl Extras {
         side.bytes_retx = self.bytes_retx;
         side.bytes_uniq = side.bytes_all.saturating_sub(self.bytes_retx);
         side.pkts_ooo = self.pkts_ooo;
+        side.missed_bytes = self.missed;
         side.rst_cnt = self.rst;
         side.win_0 = self.win_0;
         side.sack_cnt = self.sack;

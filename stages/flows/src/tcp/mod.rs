@@ -31,6 +31,22 @@ pub(crate) const fn later(a: u32, b: u32) -> u32 {
     if before(a, b) { b } else { a }
 }
 
+/// Bits of [`Pools::marks`].
+pub(crate) mod mark {
+    /// SYN, FIN or RST.
+    pub(crate) const CONTROLS: u8 = 1;
+    /// The first acknowledgment that is nothing else.
+    pub(crate) const ACK: u8 = 2;
+    /// The first payload.
+    pub(crate) const DATA: u8 = 4;
+    /// Payload that was seen before.
+    pub(crate) const RETRANSMISSION: u8 = 8;
+    /// A window of zero.
+    pub(crate) const ZERO_WINDOW: u8 = 16;
+    /// An acknowledgment of bytes that were never seen.
+    pub(crate) const GAP_OF_PEER: u8 = 32;
+}
+
 /// Memory that only flows with something outstanding or in trouble take.
 #[derive(Debug)]
 pub(crate) struct Pools {
@@ -41,6 +57,8 @@ pub(crate) struct Pools {
     pub(crate) impossible: u64,
     /// Segments in flight that were forgotten because a list was full.
     pub(crate) forgotten: u64,
+    /// What a segment did that a history has a letter for, where it may be for the first time.
+    pub(crate) marks: u8,
 }
 
 impl Pools {
@@ -51,6 +69,7 @@ impl Pools {
             classifier,
             impossible: 0,
             forgotten: 0,
+            marks: 0,
         }
     }
 
@@ -61,6 +80,14 @@ impl Pools {
             *self.extras.get_mut(direction.extras)? = Extras::default();
         }
         self.extras.get_mut(direction.extras)
+    }
+
+    /// A direction passed over this many sequence numbers.
+    #[cold]
+    pub(crate) fn miss(&mut self, direction: &mut Direction, count: u32) {
+        if let Some(extras) = self.extras_of(direction) {
+            extras.missed += u64::from(count);
+        }
     }
 
     /// Gives back what a direction took.
@@ -149,6 +176,9 @@ pub(crate) fn on_segment(
     if is_ack {
         if len == 0 && !flags.intersects(controls) {
             me.pure_acks += 1;
+            if me.pure_acks == 1 {
+                pools.marks |= mark::ACK;
+            }
         }
         if me.first_ack == 0 && !is_syn {
             me.first_ack = arrival.now;
@@ -161,7 +191,7 @@ pub(crate) fn on_segment(
     }
     let options = read_options(me, tcp);
     if len > 0 {
-        on_payload(me, len, flags, arrival.now);
+        on_payload(me, len, flags, arrival.now, pools);
     }
 
     let mut outcome = Outcome::default();
@@ -233,7 +263,7 @@ fn on_flight(me: &mut Direction, end: u32, len: u32) {
 }
 
 #[inline]
-fn on_payload(me: &mut Direction, len: u32, flags: TcpFlags, now: u64) {
+fn on_payload(me: &mut Direction, len: u32, flags: TcpFlags, now: u64, pools: &mut Pools) {
     me.pkts_data += 1;
     me.bytes_all += u64::from(len);
     if flags.contains(TcpFlags::PSH) {
@@ -248,6 +278,10 @@ fn on_payload(me: &mut Direction, len: u32, flags: TcpFlags, now: u64) {
     };
     if me.first_data == 0 {
         me.first_data = now;
+        // With SYN, FIN or RST it is the letter of those.
+        if !flags.intersects(TcpFlags::SYN | TcpFlags::FIN | TcpFlags::RST) {
+            pools.marks |= mark::DATA;
+        }
     }
     me.last_data = me.last_data.max(now);
 }
@@ -261,6 +295,7 @@ fn on_controls(
     pools: &mut Pools,
 ) -> bool {
     let tcp = arrival.tcp;
+    pools.marks |= mark::CONTROLS;
     if flags.contains(TcpFlags::SYN) {
         me.syn = me.syn.saturating_add(1);
         if !me.has(flag::SYN) {
@@ -358,5 +393,6 @@ fn on_window(me: &mut Direction, window: u32, is_ack: bool, pools: &mut Pools) {
         };
     } else if is_ack && let Some(extras) = pools.extras_of(me) {
         extras.win_0 += 1;
+        pools.marks |= mark::ZERO_WINDOW;
     }
 }

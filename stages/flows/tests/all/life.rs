@@ -191,6 +191,65 @@ fn the_state_in_zeek_s_words_follows_the_order_of_fin_and_rst() {
     }
 }
 
+/// What a connection went through, in the letters of Zeek's `conn.log`, and what the capture missed of it.
+#[test]
+fn histories_and_missed_bytes() {
+    type Change = fn(&mut Vec<CapturedFrame>);
+    let response = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok".len() as u64;
+    let as_is: Change = |_| {};
+    let without_syn: Change = |frames| {
+        frames.remove(0);
+    };
+    let without_handshake: Change = |frames| {
+        frames.drain(..3);
+    };
+    let without_response: Change = |frames| {
+        frames.remove(4);
+    };
+    let without_request: Change = |frames| {
+        frames.remove(3);
+    };
+    let request_late: Change = |frames| {
+        let mut late = frames.remove(3);
+        late.timestamp_ns = frames[4].timestamp_ns;
+        frames.insert(5, late);
+    };
+    let request_again: Change = |frames| {
+        let mut again = frames[3].clone();
+        again.timestamp_ns = frames[5].timestamp_ns;
+        frames.insert(6, again);
+    };
+    let only_the_server: Change = |frames| *frames = [1, 4, 7].map(|at| frames[at].clone()).into();
+    for (change, history, missed) in [
+        (as_is, "ShADdFf", 0),
+        (without_syn, "^hADdFf", 0),
+        (without_handshake, "DdAFf", 0),
+        (without_response, "ShADgFf", response),
+        (without_request, "ShAdGFf", 35),
+        (request_late, "ShAdGDFf", 0),
+        (request_again, "ShADdTFf", 0),
+        (only_the_server, "^hdf", 0),
+    ] {
+        let mut frames = whole(40_000).frames();
+        change(&mut frames);
+        let (rows, _) = run(&defaults(), &frames);
+        assert_eq!(rows.len(), 1, "{history}");
+        let found = rows[0].history.text();
+        let bytes = rows[0].client.missed_bytes + rows[0].server.missed_bytes;
+        assert_eq!(
+            (found.as_bytes().escape_ascii().to_string(), bytes),
+            (history.to_owned(), missed)
+        );
+    }
+    let mut talk = Conversation::v4(40_000);
+    talk.handshake()
+        .client_sends("question")
+        .rst(Side::Server)
+        .rst(Side::Client);
+    let (rows, _) = run(&defaults(), &talk.frames());
+    assert_eq!(rows[0].history.text().as_bytes(), b"ShADrR");
+}
+
 #[test]
 fn the_same_ports_begin_a_new_connection() {
     let mut frames = whole(4000).frames();
