@@ -66,6 +66,7 @@ const HOUSE: &[(&str, May)] = &[
     ("edges/netfilter", May::FoundationAnd(&["linkweir-sys"])),
     ("edges/scan", May::FoundationAnd(&["linkweir-sys"])),
     ("edges/files", May::FoundationAnd(&["linkweir-sys"])),
+    ("edges/geo", May::FoundationAnd(&[])),
     ("edges/live", May::FoundationAnd(&["linkweir-sys"])),
     (
         "edges/console",

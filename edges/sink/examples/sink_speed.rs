@@ -115,6 +115,7 @@ fn push(batch: &mut HttpBatch, record: &Value) {
             "orphan" => HttpState::Orphan,
             _ => HttpState::Complete,
         },
+        ..HttpRow::default()
     };
     let text = Text {
         method: word("method").as_bytes(),

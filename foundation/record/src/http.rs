@@ -6,6 +6,7 @@ use std::net::{IpAddr, Ipv6Addr};
 
 use crate::community_id;
 use crate::flow::Protocol;
+use crate::place::Place;
 use crate::schema::{
     Endpoint, Field, RecordBatch, RecordKind, Value, ZeekColumn, columns, opt, text,
 };
@@ -73,6 +74,8 @@ pub struct HttpRow {
     pub version: (u8, u8),
     /// What became of it.
     pub state: HttpState,
+    /// Where client and server are.
+    pub places: [Place; 2],
 }
 
 impl Default for HttpRow {
@@ -95,6 +98,7 @@ impl Default for HttpRow {
             vlan: None,
             version: (1, 1),
             state: HttpState::Complete,
+            places: [Place::default(); 2],
         }
     }
 }
@@ -489,6 +493,10 @@ columns!(FIELDS, read_column, v: HttpTransaction, {
     server_time_ns: SpanNs, "ns", None, "Response time less rtt_ns: what the server took; at least 0." => v.row.server_time_ns().map_or(Value::Null, Value::SpanNs);
     community_id: Text, "", None, "Community ID (version 1, seed 0): the name that other monitors give the flow too." => community_id::column(v.protocol(), HttpKind::endpoints(v));
     uid: Text, "", None, "Name of the connection by its addresses, ports and protocol, for joins with other records; later connections of the same ports have the same." => uid::column(v.protocol(), HttpKind::endpoints(v));
+    client_country: Text, "", None, "Country of the address of the client (--geoip), by its two letters (ISO 3166-1)." => v.row.places[0].country();
+    client_asn: U32, "", None, "Number of the autonomous system of the client (--geoip)." => v.row.places[0].asn();
+    server_country: Text, "", None, "Country of the address of the server (--geoip)." => v.row.places[1].country();
+    server_asn: U32, "", None, "Number of the autonomous system of the server (--geoip)." => v.row.places[1].asn();
 });
 
 impl RecordKind for HttpKind {
@@ -597,6 +605,10 @@ impl RecordKind for HttpKind {
             ("retransmissions", column("retransmissions", "count")),
             ("vlan", column("vlan", "int")),
             ("community_id", column("community_id", "string")),
+            ("client_country", column("client_country", "string")),
+            ("client_asn", column("client_asn", "count")),
+            ("server_country", column("server_country", "string")),
+            ("server_asn", column("server_asn", "count")),
         ];
         COLUMNS
     }

@@ -16,6 +16,7 @@ pub mod half;
 pub mod http;
 pub mod human;
 pub mod load;
+pub mod place;
 pub mod prefix;
 mod rows;
 pub mod scan;
@@ -38,6 +39,7 @@ pub use http::{
     Confidence, Grpc, HttpBatch, HttpKind, HttpRow, HttpState, HttpTransaction, Source, Text, Web,
 };
 pub use load::{LoadBatch, LoadKind, LoadRow, LoadSession};
+pub use place::{Place, PlaceCache, Places};
 pub use prefix::{IpNet, Prefix, PrefixError};
 pub use schema::{Endpoint, Field, FieldType, RecordBatch, RecordKind, Value, ZeekColumn};
 pub use short::Short;

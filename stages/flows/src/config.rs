@@ -1,10 +1,11 @@
 //! Settings of a run of the stage.
 
 use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
 use std::time::Duration;
 
-use linkweir_record::Anonymizer;
 use linkweir_record::prefix::{IpNet, ip_mask_to_prefix};
+use linkweir_record::{Anonymizer, Places};
 use thiserror::Error;
 
 /// Whose rules classify out-of-sequence segments.
@@ -51,6 +52,8 @@ pub struct FlowsConfig {
     pub hash_seed: u64,
     /// Replaces addresses in all that leaves.
     pub anonymizer: Option<Anonymizer>,
+    /// Says where addresses are, those before they are replaced.
+    pub places: Option<Arc<dyn Places>>,
     /// Which of several workers this is, and how many there are.
     pub shard: (u32, u32),
     /// Whether IP fragments were reassembled before: one that still comes is the start of a packet whose
@@ -77,6 +80,7 @@ impl Default for FlowsConfig {
             with_names: true,
             hash_seed: 0,
             anonymizer: None,
+            places: None,
             shard: (0, 1),
             is_reassembled: false,
         }

@@ -142,6 +142,11 @@ impl FlowsStage {
         {
             recorder.on_flow(&row, &text);
         }
+        if let Some(places) = &mut self.places {
+            for side in [&mut row.client, &mut row.server] {
+                side.place = places.place(side.ip);
+            }
+        }
         match &self.anonymizer {
             None => out.push(row, &text),
             Some(anonymizer) => {

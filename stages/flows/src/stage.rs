@@ -9,7 +9,7 @@ use std::hint::black_box;
 
 use linkweir_engine::{Batch, Frame, Stage, TableFill};
 use linkweir_record::flow::{FlowBatch, FlowKind, FlowState, Protocol};
-use linkweir_record::{Anonymizer, RecordBatch};
+use linkweir_record::{Anonymizer, PlaceCache, RecordBatch};
 use linkweir_table::{Index, NONE, Pieces, Slab};
 use linkweir_wire::{
     DecodeError, DecodeFaults, Fragments, LinkType, Packet, Side, Tcp, TcpFlags, Timestamp,
@@ -52,6 +52,7 @@ pub struct FlowsStage {
     pub(crate) partial: Slab<PartialState, Pieces<PartialState>>,
     pub(crate) internal: Subnets,
     pub(crate) anonymizer: Option<Anonymizer>,
+    pub(crate) places: Option<PlaceCache>,
     pub(crate) timeouts: Timeouts,
     pub(crate) periodic_ns: Option<u64>,
     pub(crate) stats: FlowsStats,
@@ -100,6 +101,7 @@ impl FlowsStage {
             partial: Slab::with_capacity(u32::MAX),
             internal: config.internal.clone(),
             anonymizer: config.anonymizer.clone(),
+            places: config.places.clone().map(PlaceCache::new),
             timeouts: Timeouts::new(config),
             periodic_ns: config
                 .periodic

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use linkweir_keys::LiveLog;
-use linkweir_record::Anonymizer;
+use linkweir_record::{Anonymizer, Places};
 
 /// A set of TCP ports.
 #[derive(Debug, Clone)]
@@ -84,6 +84,8 @@ pub struct HttpConfig {
     pub url_contains: Vec<u8>,
     /// How addresses are replaced in records.
     pub anonymizer: Option<Anonymizer>,
+    /// Says where addresses are, those before they are replaced.
+    pub places: Option<Arc<dyn Places>>,
     /// Seed of the table's hash: a secret one prevents attacks on a bucket. Records do not
     /// depend on it.
     pub hash_seed: u64,
@@ -122,6 +124,7 @@ impl Default for HttpConfig {
             host_contains: Vec::new(),
             url_contains: Vec::new(),
             anonymizer: None,
+            places: None,
             hash_seed: 0x6c69_6e6b_7765_6972,
             shard: None,
             is_reassembled: false,

@@ -1,6 +1,6 @@
 //! Records as they leave: filters, anonymised addresses, counters.
 
-use linkweir_record::{Anonymizer, HttpBatch, HttpRow, Source, Text, Web};
+use linkweir_record::{Anonymizer, HttpBatch, HttpRow, PlaceCache, Source, Text, Web};
 
 use crate::config::HttpConfig;
 use crate::key::Connection;
@@ -42,6 +42,7 @@ pub(crate) struct ResponseParts<'a> {
 pub(crate) struct Records {
     filter: Filter,
     anonymizer: Option<Anonymizer>,
+    places: Option<PlaceCache>,
     pub(crate) stats: HttpStats,
     /// Round trips from here to the servers.
     pub(crate) trips: Trips,
@@ -79,18 +80,19 @@ impl Records {
                 url: config.url_contains.clone(),
             },
             anonymizer: config.anonymizer.clone(),
+            places: config.places.clone().map(PlaceCache::new),
             stats: HttpStats::default(),
             trips: Trips::new(config.has_round_trips, config.max_pending),
         }
     }
 
-    /// Whether addresses stay as they are.
+    /// Whether addresses stay as they are, and nobody says where they are.
     #[inline]
     pub(crate) const fn keeps_addresses(&self) -> bool {
-        self.anonymizer.is_none()
+        self.anonymizer.is_none() && self.places.is_none()
     }
 
-    /// Writes a record of HTTP/1.x in clear whose addresses stay, unless the filters hold it back.
+    /// Writes a record of HTTP/1.x in clear whose addresses stay as they are, unless the filters hold it back.
     #[inline]
     pub(crate) fn record_clear(&mut self, mut row: HttpRow, text: &Text<'_>, out: &mut HttpBatch) {
         self.stats.count_record(row.version, Source::Clear);
@@ -133,6 +135,9 @@ impl Records {
             Some(web) => out.push_web(row, text, &web),
             None => out.push(row, text),
         };
+        if let Some(places) = &mut self.places {
+            row.places = [row.client_ip, row.server_ip].map(|address| places.place(address));
+        }
         let Some(anonymizer) = &self.anonymizer else {
             return push(row, text, label);
         };

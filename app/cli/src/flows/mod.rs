@@ -105,6 +105,7 @@ impl Passive for FlowsArgs {
             // A secret of this process: nobody can aim at a cell of the table.
             hash_seed: RandomState::new().hash_one(0_u8),
             anonymizer: self.page.anonymizer()?,
+            places: self.page.places()?,
             ..FlowsConfig::default()
         })
     }

@@ -9,8 +9,9 @@ use std::time::Duration;
 use anyhow::anyhow;
 use clap::{Args, ValueHint};
 use linkweir_feed::ConsumerName;
+use linkweir_geo::Databases;
 use linkweir_keys::LiveLog;
-use linkweir_record::Anonymizer;
+use linkweir_record::{Anonymizer, Places};
 use linkweir_sink::Rotation;
 
 use crate::common_args::StoreArgs;
@@ -180,9 +181,25 @@ pub(crate) struct PageArgs {
     /// hexadecimal digits). Host names that are addresses are replaced too; other text is kept.
     #[arg(long, value_name = "KEYFILE", value_hint = ValueHint::FilePath)]
     pub(crate) anonymize: Option<PathBuf>,
+
+    /// Add the countries and AS numbers of client and server from a database of the user (`.mmdb` of the types City, Country,
+    /// ASN, ISP and Enterprise; repeatable: the first that knows an address answers). It is read when the run begins; none
+    /// comes with the program. With `--anonymize` they are those of the addresses before.
+    #[arg(long, value_name = "FILE.mmdb", value_hint = ValueHint::FilePath)]
+    pub(crate) geoip: Vec<PathBuf>,
 }
 
 impl PageArgs {
+    /// What `--geoip` knows of addresses.
+    pub(crate) fn places(&self) -> anyhow::Result<Option<Arc<dyn Places>>> {
+        if self.geoip.is_empty() {
+            return Ok(None);
+        }
+        let databases = Databases::open(&self.geoip)
+            .map_err(|error| anyhow!(Wrong(format!("--geoip {error}"))))?;
+        Ok(Some(Arc::new(databases)))
+    }
+
     /// The key of `--anonymize`: 32 bytes, or as many in hexadecimal digits.
     pub(crate) fn anonymizer(&self) -> anyhow::Result<Option<Anonymizer>> {
         self.anonymize.as_deref().map(read_key).transpose()

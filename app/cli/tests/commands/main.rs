@@ -30,6 +30,7 @@ mod flow_kinds;
 mod flow_names;
 mod flow_streams;
 mod flow_truth;
+mod geo;
 mod habits;
 mod halves;
 mod hostile;

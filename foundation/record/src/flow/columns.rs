@@ -225,4 +225,8 @@ columns!(FIELDS, read_column, v: Flow, {
     uid: Text, "", None, "Name of the connection by its addresses, ports and protocol, for joins with other records; later connections of the same ports have the same." => uid::column(v.row.protocol, FlowKind::endpoints(v));
     history: Text, "", None, "What happened for the first time, in Zeek's letters and in order: S SYN, H SYN-ACK, A ACK alone, D payload, F FIN, R RST, T retransmission, W window of zero, G gap; upper case from the client, lower case from the server; ^ first where the first packet came from the server." => history(v.row.history);
     missed_bytes: U64, "bytes", None, "Payload that the capture missed: gaps in the sequence numbers of both sides." => Value::U64(v.row.client.missed_bytes + v.row.server.missed_bytes);
+    client_country: Text, "", None, "Country of the address of the client (--geoip), by its two letters (ISO 3166-1)." => v.row.client.place.country();
+    client_asn: U32, "", None, "Number of the autonomous system of the client (--geoip)." => v.row.client.place.asn();
+    server_country: Text, "", None, "Country of the address of the server (--geoip)." => v.row.server.place.country();
+    server_asn: U32, "", None, "Number of the autonomous system of the server (--geoip)." => v.row.server.place.asn();
 });

@@ -70,8 +70,12 @@ pub const UDP_FIELDS: [&str; UDP_COUNT] = [
     "ja4",
     "uid",
     "history",
+    "client_country",
+    "client_asn",
+    "server_country",
+    "server_asn",
 ];
-const UDP_COUNT: usize = 41;
+const UDP_COUNT: usize = 45;
 
 /// Columns that only UDP flows have.
 const UDP_ONLY: [&str; 12] = [
@@ -200,6 +204,10 @@ impl RecordKind for FlowKind {
             ("record", column("record", "string")),
             ("flow_id", column("flow_id", "count")),
             ("community_id", column("community_id", "string")),
+            ("client_country", column("client_country", "string")),
+            ("client_asn", column("client_asn", "count")),
+            ("server_country", column("server_country", "string")),
+            ("server_asn", column("server_asn", "count")),
         ];
         COLUMNS
     }

@@ -2,6 +2,8 @@
 
 use std::net::{IpAddr, Ipv6Addr};
 
+use crate::place::Place;
+
 /// Transport protocol of a flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Protocol {
@@ -178,6 +180,8 @@ pub struct FlowSide {
     pub port: u16,
     /// Whether the address is of an internal network.
     pub is_internal: bool,
+    /// Where the address is, before it was replaced.
+    pub place: Place,
     /// Whether the address was replaced (Crypto-PAn).
     pub is_encrypted: bool,
     /// Packets.
@@ -282,6 +286,7 @@ impl Default for FlowSide {
             ip: IpAddr::V6(Ipv6Addr::UNSPECIFIED),
             port: 0,
             is_internal: false,
+            place: Place::default(),
             is_encrypted: false,
             pkts_all: 0,
             rst_cnt: 0,
