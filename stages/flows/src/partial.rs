@@ -1,6 +1,6 @@
 //! Records of a part of a flow, so that long ones are seen before they end.
 
-use linkweir_record::flow::{FlowRow, FlowSide};
+use linkweir_record::flow::{FlowRow, FlowSide, QuicRow};
 
 /// What was already written of a flow, to make records of parts.
 #[derive(Debug, Clone, Default)]
@@ -12,6 +12,7 @@ pub(crate) struct PartialState {
     server: FlowSide,
     http_requests: u32,
     http_responses: u32,
+    quic: QuicRow,
 }
 
 impl PartialState {
@@ -42,6 +43,11 @@ impl PartialState {
         row.first_ns = self.since;
         (self.client, self.server) = (whole.0, whole.1);
         (self.http_requests, self.http_responses) = (whole.2, whole.3);
+        if let Some(quic) = &mut row.quic {
+            let whole = *quic;
+            quic.subtract(&self.quic);
+            self.quic = whole;
+        }
         self.since = next_ns;
     }
 }

@@ -1,6 +1,7 @@
 //! The columns of a flow: Tstat's, in Tstat's order and units, and what it does not have.
 
 use crate::community_id;
+use crate::flow::quic::{self, Halves, QuicRow};
 use crate::flow::row::{Anomaly, Protocol};
 use crate::flow::{Evidence, Flow, FlowKind, History};
 use crate::schema::{RecordKind as _, Value, columns};
@@ -229,4 +230,15 @@ columns!(FIELDS, read_column, v: Flow, {
     client_asn: U32, "", None, "Number of the autonomous system of the client (--geoip)." => v.row.client.place.asn();
     server_country: Text, "", None, "Country of the address of the server (--geoip)." => v.row.server.place.country();
     server_asn: U32, "", None, "Number of the autonomous system of the server (--geoip)." => v.row.server.place.asn();
+    quic_rtt_ns: SpanNs, "ns", None, "Round-trip time of the QUIC handshake, processing of both ends included: the sum of the next two." => quic::span(v, QuicRow::rtt_ns);
+    c_quic_rtt_ns: SpanNs, "ns", None, "The client's Initial packet to the server's first one: between the capture point and the server." => quic::span(v, |quic| quic.initial_ns);
+    s_quic_rtt_ns: SpanNs, "ns", None, "The server's first Handshake packet to the client's first one: between the capture point and the client." => quic::span(v, |quic| quic.handshake_ns);
+    spin_rtt_ns: SpanNs, "ns", None, "Smallest round-trip time by the spin bit of QUIC; empty unless spin_valid is ok." => quic::span(v, |quic| quic.spin.map(Halves::sum));
+    c_spin_rtt_ns: SpanNs, "ns", None, "The part of spin_rtt_ns between the capture point and the server." => quic::span(v, |quic| quic.spin.map(|spin| spin.server_ns));
+    s_spin_rtt_ns: SpanNs, "ns", None, "The part of spin_rtt_ns between the capture point and the client." => quic::span(v, |quic| quic.spin.map(|spin| spin.client_ns));
+    spin_rtt_cnt: U64, "", None, "Samples of the round-trip time by the spin bit." => quic::count(v, |quic| quic.spin_count);
+    spin_valid: Word, "", None, "What the spin bit is worth: off (a side never changes it), random, app_limited (its period is that of the application) or ok; empty where that cannot be decided." => quic::verdict(v);
+    quic_retries: U64, "packets", None, "Retry packets of a QUIC server." => quic::count(v, |quic| quic.retries);
+    quic_version_negotiations: U64, "packets", None, "Version Negotiation packets of a QUIC server." => quic::count(v, |quic| quic.version_negotiations);
+    quic_migrated: U64, "", None, "1 where the flow continues a QUIC connection from another address or port of the client, as its connection id shows." => quic::count(v, |quic| u32::from(quic.is_migrated));
 });

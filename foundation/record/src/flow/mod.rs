@@ -11,6 +11,7 @@ mod columns;
 mod conn_state;
 mod dns;
 mod history;
+mod quic;
 mod row;
 mod stream;
 
@@ -18,6 +19,7 @@ pub use batch::{DnsLine, Flow, FlowBatch, FlowText};
 pub use conn_state::Evidence;
 pub use dns::{DNS_TEXTS, DnsEntry, DnsRow};
 pub use history::{Event, History};
+pub use quic::{Halves, QuicRow, SpinVerdict};
 pub use row::{Anomaly, Extent, FlowRow, FlowSide, FlowState, Protocol, RttRow};
 pub use row::{MESSAGE_TEXTS, Message, MessageKind, MessageRow};
 pub use stream::{Jitter, MediaPart, ReportPart, StreamEnd, StreamKinds, StreamPart, StreamRow};
@@ -74,11 +76,22 @@ pub const UDP_FIELDS: [&str; UDP_COUNT] = [
     "client_asn",
     "server_country",
     "server_asn",
+    "quic_rtt_ns",
+    "c_quic_rtt_ns",
+    "s_quic_rtt_ns",
+    "spin_rtt_ns",
+    "c_spin_rtt_ns",
+    "s_spin_rtt_ns",
+    "spin_rtt_cnt",
+    "spin_valid",
+    "quic_retries",
+    "quic_version_negotiations",
+    "quic_migrated",
 ];
-const UDP_COUNT: usize = 45;
+const UDP_COUNT: usize = 56;
 
 /// Columns that only UDP flows have.
-const UDP_ONLY: [&str; 12] = [
+const UDP_ONLY: [&str; 23] = [
     "c_first_abs",
     "c_durat",
     "c_type",
@@ -91,6 +104,17 @@ const UDP_ONLY: [&str; 12] = [
     "quic_s_vers",
     "quic_zero_rtt",
     "quic_ech",
+    "quic_rtt_ns",
+    "c_quic_rtt_ns",
+    "s_quic_rtt_ns",
+    "spin_rtt_ns",
+    "c_spin_rtt_ns",
+    "s_spin_rtt_ns",
+    "spin_rtt_cnt",
+    "spin_valid",
+    "quic_retries",
+    "quic_version_negotiations",
+    "quic_migrated",
 ];
 
 /// The kind of flows.

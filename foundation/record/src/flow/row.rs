@@ -3,6 +3,7 @@
 use std::net::{IpAddr, Ipv6Addr};
 
 use crate::place::Place;
+use super::quic::QuicRow;
 
 /// Transport protocol of a flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -414,6 +415,8 @@ pub struct FlowRow {
     pub syn_ack_ns: Option<u64>,
     /// SYN-ACK to the ACK of the client, nanoseconds.
     pub ack_dat_ns: Option<u64>,
+    /// What is known of a flow of QUIC beside its versions.
+    pub quic: Option<QuicRow>,
 }
 
 impl FlowRow {

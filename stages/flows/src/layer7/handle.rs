@@ -23,6 +23,8 @@ pub(super) enum Stage {
     Media,
     /// Nothing more to learn.
     Settled,
+    /// QUIC behind the handshake: the spin bit is watched.
+    Spin,
     /// Nothing more to learn, and nothing to say but the label: it stands in the handle in place of
     /// an index.
     Labelled,
@@ -54,6 +56,7 @@ impl Handle {
             5 => Stage::Dns,
             6 => Stage::Media,
             7 => Stage::Settled,
+            8 => Stage::Spin,
             _ => Stage::Labelled,
         }
     }

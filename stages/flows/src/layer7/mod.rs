@@ -21,10 +21,13 @@ mod handshake;
 mod http;
 mod label;
 mod media;
+mod migration;
 mod opening;
 mod queries;
 mod quic;
+mod round_trips;
 mod sessions;
+mod spin;
 mod state;
 mod texts;
 mod tls;
@@ -114,6 +117,9 @@ struct Shared {
     pool: Pool,
     budget: Budget,
     gathering: quic::Gathering,
+    /// Made when the first id of a server was seen.
+    connections: Option<Box<migration::Connections>>,
+    seed: u64,
     media: media::MediaPool,
     with_messages: bool,
     /// Where records of handshakes are asked for.
@@ -143,6 +149,8 @@ impl Layer7 {
                 ),
                 budget: Budget::new(states.saturating_mul(TEXT_PER_STATE)),
                 gathering: quic::Gathering::default(),
+                connections: None,
+                seed: config.hash_seed,
                 media: media::MediaPool::new(states, config),
                 with_messages: config.with_messages,
                 handshakes: config.with_handshakes.then(|| Handshakes {
@@ -221,7 +229,7 @@ impl Layer7 {
             Stage::Tls => self.on_tls(*handle, segment, out),
             Stage::Ed2k => self.on_ed2k(*handle, segment),
             Stage::Dns => self.on_dns_stream(segment, out),
-            Stage::Quic | Stage::Media | Stage::Settled | Stage::Labelled => {}
+            Stage::Quic | Stage::Spin | Stage::Media | Stage::Settled | Stage::Labelled => {}
         }
     }
 
@@ -236,7 +244,12 @@ impl Layer7 {
             Stage::Opening | Stage::Http => state.side_mut(side).is_cut = true,
             Stage::Tls => tls::lost(state, &mut self.shared, side, bytes),
             Stage::Ed2k => state.side_mut(side).messages().pass(bytes),
-            Stage::Quic | Stage::Dns | Stage::Media | Stage::Settled | Stage::Labelled => {}
+            Stage::Quic
+            | Stage::Spin
+            | Stage::Dns
+            | Stage::Media
+            | Stage::Settled
+            | Stage::Labelled => {}
         }
     }
 
@@ -257,7 +270,11 @@ impl Layer7 {
             Stage::Opening => self.on_udp_opening(handle, ends, side, datagram, out),
             Stage::Quic => {
                 let now = SinceStart::at(ts_ns.saturating_sub(ends.start_ns));
-                self.on_quic(handle, side, payload, now);
+                self.on_quic(handle, ends, side, payload, now);
+            }
+            Stage::Spin => {
+                let now = SinceStart::at(ts_ns.saturating_sub(ends.start_ns));
+                self.on_spin(*handle, side, payload, now);
             }
             Stage::Dns => self.on_dns(ends, Protocol::Udp, side, payload, ts_ns, out),
             Stage::Media => self.on_media(*handle, side, datagram),

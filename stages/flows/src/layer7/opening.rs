@@ -114,6 +114,17 @@ impl Layer7 {
             return;
         };
         state.packets = state.packets.saturating_add(1);
+        if state.packets == 1
+            && side == Side::Client
+            && let Some(connections) = &self.shared.connections
+            && let Some(version) = connections.find(ends.server, ends.client, payload)
+        {
+            state.continue_quic(version);
+            handle.set_stage(Stage::Spin);
+            let now = SinceStart::at(ts_ns.saturating_sub(ends.start_ns));
+            self.on_spin(*handle, side, payload, now);
+            return;
+        }
         let is_last = state.packets >= DATAGRAMS;
         let verdict = label::udp(payload, side, ends, &mut state.udp);
         let is_media = matches!(verdict, Verdict::Is(found) | Verdict::Likely(found)
@@ -130,7 +141,7 @@ impl Layer7 {
                     Stage::Quic => {
                         handle.set_stage(Stage::Quic);
                         let now = SinceStart::at(datagram.ts_ns.saturating_sub(ends.start_ns));
-                        self.on_quic(handle, side, payload, now);
+                        self.on_quic(handle, ends, side, payload, now);
                     }
                     Stage::Media if !self.shared.media.is_wanted => {
                         self.settle(handle, Stage::Settled);

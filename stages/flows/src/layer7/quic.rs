@@ -2,8 +2,8 @@
 //! before the handshake.
 //!
 //! The hello is gathered from at most four Initial packets, in a bounded number of flows at once.
-//! When both sides are known and the client has gone on to packets that cannot be read, the flow is
-//! settled and costs nothing more.
+//! When both sides are known and the client has gone on to packets that cannot be read, of these only the first
+//! byte is looked at: it has the spin bit. A flow of a version without it is settled and costs nothing more.
 
 use linkweir_proto::quic::{
     ClientInitials, Kind, LongHeader, Progress, parse_google_hello, public_version, user_agent,
@@ -12,15 +12,23 @@ use linkweir_proto::tls::{Carrier, parse_client_hello};
 use linkweir_wire::Side;
 
 use super::handle::{Handle, Stage};
-use super::sessions::{GatheringId, QuicStart, SinceStart};
+use super::migration::Connections;
+use super::round_trips::Kinds;
+use super::sessions::{GatheringId, Quic, QuicStart, SinceStart};
 use super::state::State;
 use super::texts::{Budget, Text};
-use super::{Layer7, tls};
+use super::{Ends, Layer7, tls};
 
 /// Packets that one datagram is taken to have.
 const PACKETS_PER_DATAGRAM: usize = 4;
 /// Datagrams after which a flow is settled in any case.
 const MAX_DATAGRAMS: u8 = 32;
+/// Of the first byte, that the header is long.
+const LONG: u8 = 0x80;
+/// Of the first byte, the bit that is always set but where the peers agreed otherwise.
+const FIXED: u8 = 0x40;
+/// The shortest packet with a short header: its first byte, a number of four bytes with what is protected, a tag.
+const MIN_SHORT: usize = 21;
 /// Flows whose hello is gathered at the same time: 8 KiB each.
 const MAX_GATHERING: usize = 1024;
 
@@ -72,6 +80,7 @@ impl Layer7 {
     pub(super) fn on_quic(
         &mut self,
         handle: &mut Handle,
+        ends: &Ends,
         side: Side,
         datagram: &[u8],
         now: SinceStart,
@@ -80,16 +89,25 @@ impl Layer7 {
             return;
         };
         let shared = &mut self.shared;
-        state.quic.datagrams = state.quic.datagrams.saturating_add(1);
+        let start = &mut state.quic_mut().start;
+        start.datagrams = start.datagrams.saturating_add(1);
         if let (Side::Client, Some(version)) = (side, public_version(datagram)) {
             state.side_mut(side).quic_version = version;
             google_hello(state, &mut shared.budget, datagram);
         }
         let mut rest = datagram;
+        let mut kinds = Kinds::default();
         for _ in 0..PACKETS_PER_DATAGRAM {
             let Some(header) = LongHeader::parse(rest) else {
                 break;
             };
+            kinds.add(header.kind);
+            if side == Side::Server && header.kind == Kind::Handshake && !state.quic_mut().has_id {
+                state.quic_mut().has_id = true;
+                let make = || Box::new(Connections::new(shared.seed));
+                let connections = shared.connections.get_or_insert_with(make);
+                connections.add(ends.server, ends.client, header.source_id, header.version);
+            }
             let version = &mut state.side_mut(side).quic_version;
             if *version == 0 {
                 *version = header.version;
@@ -104,7 +122,7 @@ impl Layer7 {
             }
             if side == Side::Client {
                 match header.kind {
-                    Kind::Initial if !state.quic.is_done => {
+                    Kind::Initial if !state.quic_mut().start.is_done => {
                         initial(
                             state,
                             &mut shared.gathering,
@@ -113,16 +131,20 @@ impl Layer7 {
                             &header,
                         );
                     }
-                    Kind::ZeroRtt => state.quic.has_zero_rtt = true,
+                    Kind::ZeroRtt => state.quic_mut().start.has_zero_rtt = true,
                     Kind::Unknown => google_hello(state, &mut shared.budget, rest),
                     _ => {}
                 }
             }
             rest = rest.get(header.len..).unwrap_or_default();
         }
-        let is_short = datagram.first().is_some_and(|first| first & 0x80 == 0);
-        state.quic.has_short |= side == Side::Client && is_short;
-        let mut is_understood = state.quic.is_done && state.is_past_quic_handshake();
+        let is_short = datagram.first().is_some_and(|first| first & LONG == 0);
+        let quic = state.quic_mut();
+        quic.start.has_short |= side == Side::Client && is_short;
+        let is_hello_whole = quic.start.is_done;
+        quic.trips.on_datagram(side, kinds, is_hello_whole, now);
+        quic.on_short(side, datagram, rest, now);
+        let mut is_understood = is_hello_whole && state.is_past_quic_handshake();
         if let Some(handshake) = state.handshake_mut() {
             if is_short {
                 handshake.on_data(side, now);
@@ -130,10 +152,37 @@ impl Layer7 {
             // Of the server's the first data is wanted too.
             is_understood &= handshake.data().iter().all(Option::is_some);
         }
-        let quic = &state.quic;
-        if is_understood || quic.datagrams >= MAX_DATAGRAMS {
-            shared.gathering.release(&mut state.quic);
-            self.settle(handle, Stage::Settled);
+        let spins = state.may_spin();
+        let quic = state.quic_mut();
+        if is_understood || quic.start.datagrams >= MAX_DATAGRAMS {
+            shared.gathering.release(&mut quic.start);
+            let stage = if spins { Stage::Spin } else { Stage::Settled };
+            self.settle(handle, stage);
+        }
+    }
+
+    /// The payload of a datagram behind the handshake.
+    #[inline]
+    pub(super) fn on_spin(&mut self, handle: Handle, side: Side, datagram: &[u8], now: SinceStart) {
+        if let Some(state) = self.slab.get_mut(handle) {
+            state.quic_mut().on_short(side, datagram, datagram, now);
+        }
+    }
+}
+
+impl Quic {
+    /// The packet with a short header in a datagram: all of it, or what is left `behind` others.
+    #[inline]
+    fn on_short(&mut self, side: Side, datagram: &[u8], behind: &[u8], now: SinceStart) {
+        let Some(first) = behind.first().copied() else {
+            return;
+        };
+        // Behind others there may be padding, whose bytes are zero; alone, a peer may have allowed any value of the
+        // fixed bit (RFC 9287).
+        let is_packet = first & FIXED != 0 || behind.len() == datagram.len();
+        if first & LONG == 0 && is_packet && behind.len() >= MIN_SHORT {
+            let rtt_ns = self.trips.rtt_ns();
+            self.spin.on_short(side, first, now, rtt_ns);
         }
     }
 }
@@ -146,7 +195,7 @@ fn initial(
     datagram: &[u8],
     header: &LongHeader<'_>,
 ) {
-    let opening = &mut state.quic;
+    let opening = &mut state.quic_mut().start;
     if opening.gathering == GatheringId(0) {
         opening.gathering = gathering.take();
     }
@@ -168,13 +217,13 @@ fn initial(
     } else {
         google_hello(state, budget, client.hello());
     }
-    gathering.release(&mut state.quic);
+    gathering.release(&mut state.quic_mut().start);
 }
 
 /// A hello of Google's, if the bytes have one.
 fn google_hello(state: &mut State, budget: &mut Budget, bytes: &[u8]) {
     if let Some(hello) = parse_google_hello(bytes) {
-        state.quic.is_done = true;
+        state.quic_mut().start.is_done = true;
         state.texts.set(Text::Sni, hello.server_name, budget);
         state.texts.set(Text::UserAgent, hello.user_agent, budget);
     }

@@ -2,9 +2,11 @@
 
 use linkweir_proto::Cut;
 use linkweir_proto::tls::{ContentType, RecordHeader};
-use linkweir_record::flow::{FlowRow, FlowSide};
+use linkweir_record::flow::{FlowRow, FlowSide, QuicRow, SpinVerdict};
 
 use super::handshake::Handshake;
+use super::round_trips::RoundTrips;
+use super::spin::Spin;
 
 /// A time since the first packet of the flow, nanoseconds; eight bytes where `Option` has sixteen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -15,8 +17,15 @@ impl SinceStart {
         Self(since_start_ns.saturating_add(1))
     }
 
+    pub(super) const NEVER: Self = Self(0);
+
     pub(super) const fn get(self) -> Option<u64> {
         self.0.checked_sub(1)
+    }
+
+    /// Nanoseconds since an earlier time; zero where time runs backwards.
+    pub(super) const fn since(self, earlier: Self) -> u64 {
+        self.0.saturating_sub(earlier.0)
     }
 }
 
@@ -105,4 +114,36 @@ pub(super) struct QuicStart {
     /// Whether the client sent a packet with a short header.
     pub(super) has_short: bool,
     pub(super) has_zero_rtt: bool,
+}
+
+/// What is kept of a flow of QUIC.
+#[derive(Debug, Default)]
+pub(super) struct Quic {
+    pub(super) start: QuicStart,
+    pub(super) trips: RoundTrips,
+    pub(super) spin: Spin,
+    /// Whether the id that the server chose was seen.
+    pub(super) has_id: bool,
+    /// Whether the connection began in another flow.
+    pub(super) is_migrated: bool,
+}
+
+impl Quic {
+    /// The columns; `may_spin` where the version has the spin bit.
+    pub(super) fn row(&self, may_spin: bool) -> QuicRow {
+        let trips = &self.trips;
+        let verdict = self.spin.verdict(trips.rtt_ns()).filter(|_| may_spin);
+        let turns = self.spin.turns();
+        let turns = turns.filter(|_| verdict == Some(SpinVerdict::Ok));
+        QuicRow {
+            initial_ns: trips.initial_ns,
+            handshake_ns: trips.handshake_ns,
+            spin: turns.map(|(shortest, _)| shortest),
+            spin_count: turns.map_or(0, |(_, count)| count),
+            spin_verdict: verdict,
+            retries: trips.retries,
+            version_negotiations: trips.version_negotiations,
+            is_migrated: self.is_migrated,
+        }
+    }
 }

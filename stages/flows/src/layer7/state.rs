@@ -13,7 +13,7 @@ use super::gather::GatherId;
 use super::handle::{Handle, MAX_STATES, Stage};
 use super::handshake::Handshake;
 use super::media::MediaId;
-use super::sessions::{QuicStart, Records, SinceStart, TlsSession};
+use super::sessions::{Quic, Records, SinceStart, TlsSession};
 use super::texts::{Text, Texts};
 
 /// The resolver that named the server, and when.
@@ -71,7 +71,8 @@ pub(super) struct State {
     pub(super) http_responses: u32,
     pub(super) http_status: u16,
     pub(super) tls: TlsSession,
-    pub(super) quic: QuicStart,
+    /// Most flows are of something else: boxed.
+    quic: Option<Box<Quic>>,
     pub(super) ed2k: Option<Box<[u32; 5]>>,
 }
 
@@ -122,7 +123,7 @@ impl State {
     pub(super) fn is_blank(&self) -> bool {
         self.naming.is_none()
             && self.texts.is_empty()
-            && self.quic == QuicStart::default()
+            && self.quic.is_none()
             && self.media() == MediaId::default()
             && !self.has_handshake()
     }
@@ -168,7 +169,34 @@ impl State {
 
     /// Whether both sides speak QUIC and the client has gone on to packets behind the handshake.
     pub(super) fn is_past_quic_handshake(&self) -> bool {
-        self.quic.has_short && self.sides.iter().all(|side| side.quic_version != 0)
+        let has_short = self.quic.as_ref().is_some_and(|quic| quic.start.has_short);
+        has_short && self.sides.iter().all(|side| side.quic_version != 0)
+    }
+
+    /// Whether both sides speak a version that has the spin bit.
+    pub(super) fn may_spin(&self) -> bool {
+        use linkweir_proto::quic::Version;
+        let spins = |version| match Version::of(version) {
+            Some(Version::Q050 | Version::T050 | Version::T051) | None => false,
+            Some(_) => !Version::is_reserved(version),
+        };
+        let [client, server] = &self.sides;
+        client.quic_version != 0 && spins(server.quic_version)
+    }
+
+    /// The flow continues a connection of this version.
+    pub(super) fn continue_quic(&mut self, version: u32) {
+        self.label = Some(Application::Quic);
+        for side in &mut self.sides {
+            side.quic_version = version;
+        }
+        self.quic_mut().is_migrated = true;
+    }
+
+    /// What is kept of QUIC; from the first datagram on.
+    #[inline]
+    pub(super) fn quic_mut(&mut self) -> &mut Quic {
+        self.quic.get_or_insert_default()
     }
 
     /// Fills the columns that come from here.
@@ -188,7 +216,10 @@ impl State {
         }
         row.client.quic_version = client.quic_version;
         row.server.quic_version = server.quic_version;
-        row.has_zero_rtt = self.quic.has_zero_rtt;
+        if let Some(quic) = &self.quic {
+            row.has_zero_rtt = quic.start.has_zero_rtt;
+            row.quic = Some(quic.row(self.may_spin()));
+        }
         if let Some(naming) = &self.naming {
             row.dns_resolver = Some(naming.resolver);
             row.dns_request_ns = naming.request_ns;
@@ -272,7 +303,9 @@ impl States {
             for side in &mut state.sides {
                 shared.pool.release(&mut side.gather);
             }
-            shared.gathering.release(&mut state.quic);
+            if let Some(quic) = &mut state.quic {
+                shared.gathering.release(&mut quic.start);
+            }
             shared.media.release(state.media_mut());
             *state = State {
                 texts,

@@ -1,7 +1,7 @@
 use std::net::Ipv4Addr;
 
 use linkweir_record::RecordBatch as _;
-use linkweir_record::flow::MessageKind;
+use linkweir_record::flow::{MessageKind, SpinVerdict};
 use proptest::prelude::*;
 
 use super::*;
@@ -670,7 +670,8 @@ fn quic_until_it_is_settled() {
     assert!(fed.layer7.wants(fed.handle, Side::Client));
     fed.datagram(Side::Server, &[0xe0, 0, 0, 0, 1, 0, 1, 7, 4, 1, 2, 3, 4]);
     fed.datagram(Side::Client, &[0x40; 30]);
-    assert!(!fed.layer7.wants(fed.handle, Side::Client));
+    // From here on only the spin bit is watched.
+    assert_eq!(fed.handle.stage(), Stage::Spin);
     let (row, text) = fed.row();
     assert_eq!(row.application, "quic");
     assert_eq!(text.sni, b"example.com");
@@ -678,6 +679,121 @@ fn quic_until_it_is_settled() {
     assert_eq!((row.client.quic_version, row.server.quic_version), (1, 1));
     assert!(row.has_zero_rtt && !row.has_ech);
     assert_eq!(fed.layer7.shared.gathering.in_use(), 0);
+}
+
+#[test]
+fn quic_round_trips_retries_and_the_spin_bit() {
+    let versions = [0x80, 0, 0, 0, 0, 0, 1, 7, 0, 0, 0, 1];
+    let retry = [0xf0, 0, 0, 0, 1, 0, 1, 9, 1, 2, 3, 4, 5, 6, 7, 8];
+    let mut fed = Fed::plain();
+    let hello = [initial().as_slice(), &[0; 900]].concat();
+    fed.datagram(Side::Client, &hello);
+    fed.datagram(Side::Server, &versions);
+    fed.datagram(Side::Client, &hello);
+    fed.datagram(Side::Server, &retry);
+    fed.datagram(Side::Client, &hello);
+    // Initial, Handshake and data of the server in one datagram.
+    let answer = [0xc0, 0, 0, 0, 1, 0, 1, 7, 0, 4, 1, 2, 3, 4];
+    let handshake = [0xe0, 0, 0, 0, 1, 0, 1, 7, 4, 1, 2, 3, 4];
+    let data = [0x40; 30];
+    let first = [answer.as_slice(), &handshake, &data].concat();
+    fed.datagram(Side::Server, &first);
+    fed.datagram(Side::Client, &[handshake.as_slice(), &[0; 40]].concat());
+    let (row, _) = fed.row();
+    let quic = row.quic.unwrap();
+    assert_eq!((quic.retries, quic.version_negotiations), (1, 1));
+    assert_eq!((quic.initial_ns, quic.handshake_ns), (Some(10), Some(10)));
+    assert_eq!(quic.spin_verdict, None);
+    // The bit goes round forty times: a side sends ten packets and waits for the other's.
+    let mut value = 0x60;
+    for _ in 0..40 {
+        for first in [value, value ^ 0x20] {
+            let client = [[first].as_slice(), &data].concat();
+            for _ in 0..2 {
+                fed.now -= 5;
+                fed.datagram(Side::Client, &client);
+            }
+            for _ in 0..2 {
+                fed.now -= 5;
+                fed.datagram(Side::Server, &client);
+            }
+        }
+        value = 0x60;
+    }
+    let (row, _) = fed.row();
+    let quic = row.quic.unwrap();
+    assert_eq!(quic.spin_verdict, Some(SpinVerdict::Ok));
+    let spin = quic.spin.unwrap();
+    assert_eq!((spin.server_ns, spin.client_ns), (10, 10));
+    assert!(quic.spin_count > 70, "{quic:?}");
+    assert_eq!(fed.layer7.shared.gathering.in_use(), 0);
+    fed.layer7.release(fed.handle);
+    assert_eq!(fed.layer7.states(), 0);
+}
+
+/// Only who has QUIC pays for it: Google's versions have no spin bit, and their flows are settled as before.
+#[test]
+fn quic_without_a_spin_bit_is_settled() {
+    let mut fed = Fed::plain();
+    let mut hello = [initial().as_slice(), &[0; 900]].concat();
+    hello[1..5].copy_from_slice(b"Q050");
+    for _ in 0..40 {
+        fed.datagram(Side::Client, &hello);
+        fed.datagram(Side::Server, &[0x40; 30]);
+        fed.datagram(Side::Client, &[0x60; 30]);
+    }
+    assert!(!fed.layer7.wants(fed.handle, Side::Client));
+    assert_eq!(fed.row().0.quic.unwrap().spin_verdict, None);
+    // Nor is a capture of one direction watched.
+    let mut fed = Fed::plain();
+    let hello = [initial().as_slice(), &[0; 900]].concat();
+    for _ in 0..40 {
+        fed.datagram(Side::Client, &hello);
+    }
+    assert!(!fed.layer7.wants(fed.handle, Side::Client));
+}
+
+/// A client whose port changes on the path, without its knowledge: the server's id goes on.
+#[test]
+fn quic_from_another_port() {
+    let mut fed = Fed::plain();
+    let chosen = *b"abcdefgh";
+    let hello = [initial().as_slice(), &[0; 900]].concat();
+    fed.datagram(Side::Client, &hello);
+    let mut handshake = vec![0xe0, 0, 0, 0, 1, 0, 8];
+    handshake.extend(chosen);
+    handshake.extend([4, 1, 2, 3, 4]);
+    fed.datagram(Side::Server, &handshake);
+    let data = [[0x40].as_slice(), &chosen, &[0x55; 40]].concat();
+    fed.datagram(Side::Client, &data);
+    assert!(!fed.row().0.quic.unwrap().is_migrated);
+    let moved = Ends {
+        client: (ends().client.0, 50_123),
+        ..ends()
+    };
+    let row = |fed: &mut Fed, ends: &Ends, payload: &[u8]| {
+        let mut handle = Handle::default();
+        let datagram = datagram(payload, START + 99);
+        let out = &mut fed.out;
+        let layer7 = &mut fed.layer7;
+        layer7.on_udp(&mut handle, ends, Side::Client, &datagram, out);
+        let mut row = FlowRow::default();
+        layer7.fill(handle, &mut row);
+        layer7.release(handle);
+        row
+    };
+    let found = row(&mut fed, &moved, &data);
+    assert!(found.quic.unwrap().is_migrated);
+    assert_eq!((found.application, found.server.quic_version), ("quic", 1));
+    // Another id, or another server, is another connection.
+    let mut other = data.clone();
+    other[3] ^= 1;
+    assert_eq!(row(&mut fed, &moved, &other).quic, None);
+    let elsewhere = Ends {
+        server: (moved.server.0, 8443),
+        ..moved
+    };
+    assert_eq!(row(&mut fed, &elsewhere, &data).quic, None);
 }
 
 #[test]
