@@ -28,6 +28,7 @@ mod flow_anomalies;
 mod flow_headers;
 mod flow_kinds;
 mod flow_names;
+mod flow_quic;
 mod flow_streams;
 mod flow_truth;
 mod geo;

@@ -10,7 +10,7 @@ use linkweir_record::flow::{FlowRow, Protocol};
 use linkweir_wire::Side;
 
 use super::handle::Stage;
-use super::{Ends, Segment};
+use super::{Datagram, Ends, Segment};
 
 /// Fills the columns of the label.
 pub(super) const fn fill(application: Option<Application>, row: &mut FlowRow) {
@@ -63,19 +63,25 @@ pub(super) fn tcp(segment: &Segment<'_>, own: &[u8], other: &[u8]) -> Verdict {
     verdict
 }
 
-/// What a UDP flow carries, by one datagram more.
-pub(super) fn udp(datagram: &[u8], side: Side, ends: &Ends, memory: &mut UdpMemory) -> Verdict {
+/// What a UDP flow carries, by one datagram more, of which the beginning may be all that was captured.
+pub(super) fn udp(
+    datagram: &Datagram<'_>,
+    side: Side,
+    ends: &Ends,
+    memory: &mut UdpMemory,
+) -> Verdict {
+    let Datagram { payload, len, .. } = *datagram;
     // A client that asks for a list of versions has a number that is none; that the datagram has
     // the least length of a first one (RFC 9000 sec. 14.1) tells it from chance.
-    if datagram.len() >= 1200
+    if len >= 1200
         && !memory.began_with_stun()
-        && LongHeader::parse(datagram).is_some_and(|header| header.kind == Kind::Initial)
+        && LongHeader::parse(payload).is_some_and(|header| header.kind == Kind::Initial)
     {
         return Verdict::Is(Application::Quic);
     }
     let is_from_client = side == Side::Client;
     classify_udp(
-        datagram,
+        payload,
         is_from_client,
         ends.client.1,
         ends.server.1,

@@ -126,7 +126,7 @@ impl Layer7 {
             return;
         }
         let is_last = state.packets >= DATAGRAMS;
-        let verdict = label::udp(payload, side, ends, &mut state.udp);
+        let verdict = label::udp(datagram, side, ends, &mut state.udp);
         let is_media = matches!(verdict, Verdict::Is(found) | Verdict::Likely(found)
             if label::udp_stage(found) == Stage::Media);
         if self.shared.media.is_wanted && (is_media || state.udp.may_be_rtp()) {

@@ -141,10 +141,10 @@ impl Layer7 {
         let is_short = datagram.first().is_some_and(|first| first & LONG == 0);
         let quic = state.quic_mut();
         quic.start.has_short |= side == Side::Client && is_short;
-        let is_hello_whole = quic.start.is_done;
-        quic.trips.on_datagram(side, kinds, is_hello_whole, now);
+        let start = quic.start;
+        quic.trips.on_datagram(side, kinds, start.is_read, now);
         quic.on_short(side, datagram, rest, now);
-        let mut is_understood = is_hello_whole && state.is_past_quic_handshake();
+        let mut is_understood = start.is_done && state.is_past_quic_handshake();
         if let Some(handshake) = state.handshake_mut() {
             if is_short {
                 handshake.on_data(side, now);
@@ -203,8 +203,10 @@ fn initial(
         opening.is_done = true;
         return;
     };
-    if client.on_packet(datagram, header) == Progress::More {
-        return;
+    match client.on_packet(datagram, header) {
+        Progress::More => return,
+        Progress::Whole => opening.is_read = true,
+        Progress::Over => {}
     }
     opening.is_done = true;
     if let Some(hello) = parse_client_hello(client.hello()).seen() {

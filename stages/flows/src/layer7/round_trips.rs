@@ -8,6 +8,9 @@ use linkweir_wire::Side;
 
 use super::sessions::SinceStart;
 
+/// It makes no difference which Initial was answered, if all were sent within this part of the time.
+const SPREADS: u64 = 16;
+
 /// Kinds of packets in one datagram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Kinds(u8);
@@ -31,9 +34,11 @@ impl Kinds {
 pub(super) struct RoundTrips {
     /// The client's first Initial since the beginning, a Retry or a list of versions.
     client_initial: SinceStart,
+    /// The last one before the server was heard.
+    last_initial: SinceStart,
     /// Datagrams with Initials of the client since then.
     initials: u8,
-    /// Datagrams that its hello takes; zero while it is not whole.
+    /// Datagrams that its hello takes; zero while it is not read.
     hello: u8,
     is_server_heard: bool,
     server_handshake: SinceStart,
@@ -45,8 +50,7 @@ pub(super) struct RoundTrips {
 }
 
 impl RoundTrips {
-    /// A datagram with packets of these kinds. `is_hello_whole` where the client's hello has been read by now, or
-    /// never will be.
+    /// A datagram with packets of these kinds; `is_hello_whole` where the client's hello has been read by now.
     pub(super) fn on_datagram(
         &mut self,
         side: Side,
@@ -60,6 +64,7 @@ impl RoundTrips {
                     if self.client_initial.get().is_none() {
                         self.client_initial = now;
                     }
+                    self.last_initial = now;
                     self.initials = self.initials.saturating_add(1);
                     if is_hello_whole && self.hello == 0 {
                         self.hello = self.initials;
@@ -73,20 +78,26 @@ impl RoundTrips {
             }
             Side::Server => {
                 if kinds.has(Kind::Retry) {
+                    if self.retries == 0 {
+                        self.begin_again();
+                    }
                     self.retries = self.retries.saturating_add(1);
-                    self.begin_again();
                 }
                 if kinds.has(Kind::VersionNegotiation) {
+                    if self.version_negotiations == 0 && self.retries == 0 {
+                        self.begin_again();
+                    }
                     self.version_negotiations = self.version_negotiations.saturating_add(1);
-                    self.begin_again();
                 }
                 let is_begun = kinds.has(Kind::Initial) || kinds.has(Kind::Handshake);
                 if is_begun && !self.is_server_heard {
                     self.is_server_heard = true;
-                    let is_sent_once = self.initials <= self.hello.max(1);
-                    if kinds.has(Kind::Initial) && is_sent_once {
-                        let since = self.client_initial.get();
-                        self.initial_ns = since.map(|_| now.since(self.client_initial));
+                    let ns = now.since(self.client_initial);
+                    let spread = self.last_initial.since(self.client_initial);
+                    let is_clear =
+                        self.initials <= self.hello.max(1) || spread.saturating_mul(SPREADS) <= ns;
+                    if kinds.has(Kind::Initial) && is_clear {
+                        self.initial_ns = self.client_initial.get().map(|_| ns);
                     }
                 }
                 if kinds.has(Kind::Handshake) && self.server_handshake.get().is_none() {
@@ -96,7 +107,8 @@ impl RoundTrips {
         }
     }
 
-    /// The client sends another Initial.
+    /// The client sends another Initial: once for a list of versions and once for a Retry behind it (RFC 9000 sec. 6.2,
+    /// 17.2.5.2).
     const fn begin_again(&mut self) {
         if !self.is_server_heard {
             self.client_initial = SinceStart::NEVER;
@@ -158,6 +170,14 @@ mod tests {
         assert_eq!(trips.initial_ns, Some(30));
         let trips = of(&[(0, C, "P"), (2, C, "I"), (20, C, "I"), (30, S, "IH")]);
         assert_eq!(trips.initial_ns, None);
+        // Two copies one behind the other.
+        let trips = of(&[(0, C, "I"), (1, C, "I"), (30, S, "IH")]);
+        assert_eq!(trips.initial_ns, Some(30));
+        // Where it cannot be read, the second may be either.
+        let trips = of(&[(0, C, "P"), (2, C, "P"), (30, S, "PH")]);
+        assert_eq!(trips.initial_ns, None);
+        let trips = of(&[(0, C, "P"), (30, S, "PH")]);
+        assert_eq!(trips.initial_ns, Some(30));
     }
 
     #[test]
@@ -186,6 +206,10 @@ mod tests {
         assert_eq!(trips.initial_ns, None);
         let trips = of(&[&script[..], &[(55, C, "I"), (90, S, "IH"), (95, C, "H")]].concat());
         assert_eq!((trips.initial_ns, trips.handshake_ns), (Some(35), Some(5)));
+        // A client takes one Retry.
+        let again = [(55, C, "I"), (57, S, "R"), (58, S, "V"), (90, S, "IH")];
+        let trips = of(&[&script[..], &again].concat());
+        assert_eq!((trips.initial_ns, trips.retries), (Some(35), 2));
         // Behind the handshake both are forged (RFC 9000 sec. 6.2, 17.2.5.2): counted, and nothing else.
         let script = [(0, C, "I"), (30, S, "IH"), (32, S, "R"), (35, C, "IH")];
         let trips = of(&script);

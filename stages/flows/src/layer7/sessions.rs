@@ -111,6 +111,8 @@ pub(super) struct QuicStart {
     pub(super) datagrams: u8,
     /// Whether the hello was read, or will not be.
     pub(super) is_done: bool,
+    /// Whether it was read.
+    pub(super) is_read: bool,
     /// Whether the client sent a packet with a short header.
     pub(super) has_short: bool,
     pub(super) has_zero_rtt: bool,

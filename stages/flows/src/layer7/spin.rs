@@ -485,6 +485,85 @@ mod tests {
         assert_eq!((spin.verdict(Some(5 * RTT)), spin.turns()), (None, None));
     }
 
+    /// Packets with a short header of the flow with this port of the client, in a file of the pcap format from Ethernet.
+    fn captured(file: &[u8], port: u16) -> Vec<(u64, Side, u8)> {
+        let word = |at: usize| u32::from_le_bytes(file[at..at + 4].try_into().unwrap());
+        let mut found = Vec::new();
+        let mut at = 24;
+        while at < file.len() {
+            let time = u64::from(word(at)) * 1_000_000_000 + u64::from(word(at + 4)) * 1000;
+            let len = word(at + 8) as usize;
+            let packet = &file[at + 16..at + 16 + len];
+            at += 16 + len;
+            // IPv4 without options, UDP.
+            if packet.len() < 43 || packet[12..15] != [8, 0, 0x45] || packet[23] != 17 {
+                continue;
+            }
+            let ports = [34, 36].map(|at| u16::from_be_bytes([packet[at], packet[at + 1]]));
+            let side = match ports {
+                [from, _] if from == port => Side::Client,
+                [_, to] if to == port => Side::Server,
+                _ => continue,
+            };
+            if packet[42] & 0x80 == 0 {
+                found.push((time, side, packet[42]));
+            }
+        }
+        found
+    }
+
+    /// A long flow of spindump's captures: its periods are measured one by one there. The handshake is cut by the snapshot
+    /// length; the round trips are those that spindump prints for it.
+    #[test]
+    fn turns_are_those_of_spindump() {
+        let directory = std::env::var_os("LINKWEIR_SPINDUMP").map_or_else(
+            || {
+                concat!(
+                    env!("CARGO_MANIFEST_DIR"),
+                    "/../../../shared/suites/spindump/test"
+                )
+                .into()
+            },
+            std::path::PathBuf::from,
+        );
+        let Ok(file) = std::fs::read(directory.join("trace_quic_titalia_qrloss.pcap")) else {
+            linkweir_testkit::ran::skipped(&format!("no {}", directory.display()));
+            return;
+        };
+        let text = directory.join("trace_quic_titalia_qrloss.expected");
+        let text = std::fs::read_to_string(text).unwrap();
+        let theirs = |word: &str| {
+            let values = text.lines().filter_map(|line| line.split_once(word));
+            let values = values.map(|(_, rest)| rest.split(' ').next().unwrap());
+            let values = values.map(|value| value.parse::<u64>().unwrap());
+            values.collect::<Vec<u64>>()
+        };
+        let full = [theirs(" full (initiator) "), theirs(" full (responder) ")].concat();
+        let rtt = Some((11_112 + 15_099) * 1000);
+        let mut spin = Spin::default();
+        let packets = captured(&file, 58_184);
+        for (time, side, first) in &packets {
+            spin.on_short(*side, *first, SinceStart::at(time - packets[0].0), rtt);
+        }
+        let (shortest, count) = spin.turns().unwrap();
+        println!(
+            "{} packets: theirs {:?} to {:?} ({}), ours {shortest:?} ({count}), {} out of step",
+            packets.len(),
+            full.iter().min(),
+            full.iter().max(),
+            full.len(),
+            spin.breaks
+        );
+        assert_eq!(spin.verdict(rtt), Some(SpinVerdict::Ok));
+        let us = shortest.sum() / 1000;
+        assert!(full.iter().any(|one| one.abs_diff(us) <= 2), "{us}");
+        assert!(us.abs_diff(*full.iter().min().unwrap()) * 50 <= us, "{us}");
+        let parts = (theirs(" right "), theirs(" left "));
+        let near = |all: &[u64], ns: u64| all.iter().any(|one| one.abs_diff(ns / 1000) <= 2);
+        assert!(near(&parts.0, shortest.server_ns) && near(&parts.1, shortest.client_ns));
+        assert!(count as usize * 10 >= full.len() * 9, "{count}");
+    }
+
     proptest! {
         /// Whatever the network does, no turn is shorter than the path by more than the distance of packets in order.
         #[test]
