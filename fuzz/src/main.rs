@@ -3,6 +3,7 @@
 #![no_main]
 
 mod captures;
+mod flows;
 mod http;
 mod inspectors;
 mod keys;
@@ -22,6 +23,7 @@ const TARGETS: &[(&str, Target)] = &[
     ("application", proto::application),
     ("decoder", inspectors::decoder),
     ("dns", proto::dns),
+    ("flows_udp", flows::udp),
     ("http", http::one_stage),
     ("http1", proto::http1),
     ("http2", proto::http2),

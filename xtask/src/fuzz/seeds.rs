@@ -146,6 +146,47 @@ const HTTP2: [&[u8]; 4] = [
     b"\0\0\x05\x09\x04\0\0\0\x07\x7F\x05\x01\x61\xBE",
 ];
 
+/// Datagrams of flows: this target takes flow and side, the time and the length in front of each.
+fn flows(put: &impl Fn(&str, String, &[u8]) -> Result<()>, initial: &[u8]) -> Result<()> {
+    let of = |which: u8, payload: &[u8]| {
+        let [high, low] = u16::try_from(payload.len()).unwrap_or(0).to_be_bytes();
+        [&[which, 0, 9, high, low], payload].concat()
+    };
+    let hello = [initial, &[0; 900]].concat();
+    let versions = [0x80, 0, 0, 0, 0, 0, 1, 7, 0, 0, 0, 1];
+    let retry = [0xF0, 0, 0, 0, 1, 0, 1, 9, 1, 2, 3, 4, 5, 6, 7, 8];
+    let answer = b"\xC0\0\0\0\x01\0\x04idid\0\x04\x01\x02\x03\x04\xE0\0\0\0\x01\0\x04idid\x04\x01\x02\x03\x04";
+    let data = |first: u8| [&[first], b"idid".as_slice(), &[0x55; 20]].concat();
+    let begin = [of(0, &hello), of(4, answer), of(0, answer)].concat();
+    let turns: Vec<u8> = [0x40, 0x60, 0x40, 0x60]
+        .into_iter()
+        .flat_map(|first| [of(0, &data(first)), of(4, &data(first))].concat())
+        .collect();
+    let again = [
+        of(0, &hello),
+        of(4, &versions),
+        of(0, &hello),
+        of(4, &retry),
+    ]
+    .concat();
+    let moved = of(1, &data(0x40));
+    put(
+        "flows_udp",
+        "turns".to_owned(),
+        &[&begin[..], &turns.repeat(5)].concat(),
+    )?;
+    put(
+        "flows_udp",
+        "again".to_owned(),
+        &[&again[..], &begin].concat(),
+    )?;
+    put(
+        "flows_udp",
+        "moved".to_owned(),
+        &[&begin[..], &moved].concat(),
+    )
+}
+
 /// Messages that are no captured frames.
 fn messages(put: &impl Fn(&str, String, &[u8]) -> Result<()>) -> Result<()> {
     let initial = bytes_of(INITIAL);
@@ -158,6 +199,7 @@ fn messages(put: &impl Fn(&str, String, &[u8]) -> Result<()>) -> Result<()> {
     put("quic", "initial".to_owned(), &datagram)?;
     put("quic", "initials".to_owned(), &datagram.repeat(3))?;
     put("quic", "google".to_owned(), GOOGLE_HELLO)?;
+    flows(put, &initial)?;
     for (index, opening) in OPENINGS.iter().enumerate() {
         // This target takes the ports and the length of the client's part in front: all is the
         // client's, on ports that say nothing.
@@ -474,6 +516,7 @@ mod tests {
             "pcapng",
             "tls",
             "quic",
+            "flows_udp",
             "rtp",
             "application",
             "dns",
