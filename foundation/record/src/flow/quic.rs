@@ -18,9 +18,6 @@ pub enum SpinVerdict {
 }
 
 impl SpinVerdict {
-    /// All of them.
-    pub const ALL: [Self; 4] = [Self::Off, Self::Random, Self::AppLimited, Self::Ok];
-
     /// The word in the `spin_valid` field.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
@@ -59,7 +56,7 @@ pub struct QuicRow {
     pub handshake_ns: Option<u64>,
     /// The shortest turn of the spin bit; only where the verdict is [`SpinVerdict::Ok`].
     pub spin: Option<Halves>,
-    /// Turns that were measured.
+    /// Turns that were measured, whatever the verdict.
     pub spin_count: u32,
     /// What the spin bit is worth, where that is known.
     pub spin_verdict: Option<SpinVerdict>,

@@ -8,8 +8,8 @@
 //! in a bounded pool. What finds no room is counted.
 //!
 //! Cost: a segment in the middle of an HTTP body is the test of its first bytes; a segment within
-//! a TLS record one look at the state of the flow; a flow that is settled nothing, for
-//! [`Layer7::wants`] says so and the stage keeps the answer.
+//! a TLS record and a datagram of QUIC one look at the state of the flow; a flow that is settled
+//! nothing, for [`Layer7::wants`] says so and the stage keeps the answer.
 
 mod certificate;
 pub mod dns_cache;

@@ -135,13 +135,12 @@ impl Quic {
     pub(super) fn row(&self, may_spin: bool) -> QuicRow {
         let trips = &self.trips;
         let verdict = self.spin.verdict(trips.rtt_ns()).filter(|_| may_spin);
-        let turns = self.spin.turns();
-        let turns = turns.filter(|_| verdict == Some(SpinVerdict::Ok));
+        let shortest = self.spin.shortest();
         QuicRow {
             initial_ns: trips.initial_ns,
             handshake_ns: trips.handshake_ns,
-            spin: turns.map(|(shortest, _)| shortest),
-            spin_count: turns.map_or(0, |(_, count)| count),
+            spin: shortest.filter(|_| verdict == Some(SpinVerdict::Ok)),
+            spin_count: if may_spin { self.spin.count() } else { 0 },
             spin_verdict: verdict,
             retries: trips.retries,
             version_negotiations: trips.version_negotiations,

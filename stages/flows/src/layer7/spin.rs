@@ -233,9 +233,14 @@ impl Spin {
         }
     }
 
-    /// The shortest turn, and how many there were.
-    pub(super) fn turns(&self) -> Option<(Halves, u32)> {
-        Some((self.shortest?, self.count))
+    /// The shortest turn; to be believed where the verdict is [`SpinVerdict::Ok`].
+    pub(super) const fn shortest(&self) -> Option<Halves> {
+        self.shortest
+    }
+
+    /// Turns that were measured.
+    pub(super) const fn count(&self) -> u32 {
+        self.count
     }
 }
 
@@ -349,7 +354,7 @@ mod tests {
     fn a_turn_is_the_round_trip() {
         let spin = spinning(|_, _| IN_TIME);
         assert_eq!(spin.verdict(Some(RTT)), Some(SpinVerdict::Ok));
-        let (best, count) = spin.turns().unwrap();
+        let (best, count) = (spin.shortest().unwrap(), spin.count());
         assert!(
             (2 * FAR..=2 * FAR + MS).contains(&best.server_ns),
             "{best:?}"
@@ -374,7 +379,7 @@ mod tests {
         assert_eq!(turns(5).verdict(Some(RTT)), None);
         let spin = turns(40);
         assert_eq!(spin.verdict(Some(RTT)), Some(SpinVerdict::Ok));
-        assert_eq!(spin.turns().unwrap().0.sum(), RTT);
+        assert_eq!(spin.shortest().unwrap().sum(), RTT);
     }
 
     #[test]
@@ -428,7 +433,7 @@ mod tests {
         let seen = run([Habit::Spins; 2], [&client, &server], |_, _| IN_TIME);
         let spin = watch(&seen, Some(RTT));
         assert_eq!(spin.verdict(Some(RTT)), Some(SpinVerdict::AppLimited));
-        assert_eq!(spin.turns(), None);
+        assert_eq!(spin.shortest(), None);
     }
 
     #[test]
@@ -437,7 +442,7 @@ mod tests {
             for every in [3, 7, 11, 29] {
                 let spin =
                     spinning(|_, number| Fate::Late(if number % every == 0 { late } else { 0 }));
-                if let Some((best, _)) = spin.turns() {
+                if let Some(best) = spin.shortest() {
                     assert!(best.sum() >= RTT, "{late} {every}: {best:?}");
                 }
                 if every == 29 && late == 2 * MS {
@@ -452,7 +457,7 @@ mod tests {
     fn packets_that_were_lost() {
         let spin = spinning(|_, number| if number % 9 == 4 { Fate::Lost } else { IN_TIME });
         assert_eq!(spin.verdict(Some(RTT)), Some(SpinVerdict::Ok));
-        assert!(spin.turns().unwrap().0.sum() >= RTT);
+        assert!(spin.shortest().unwrap().sum() >= RTT);
         // What is not captured moves an edge by the distance of two packets.
         let spin = spinning(|_, number| {
             if number % 9 == 4 {
@@ -462,7 +467,7 @@ mod tests {
             }
         });
         assert_eq!(spin.verdict(Some(RTT)), Some(SpinVerdict::Ok));
-        assert!(spin.turns().unwrap().0.sum() >= RTT - 2 * MS);
+        assert!(spin.shortest().unwrap().sum() >= RTT - 2 * MS);
     }
 
     #[test]
@@ -482,7 +487,7 @@ mod tests {
         let times = steady(MS, 2000);
         let seen = run([Habit::Spins; 2], [&times, &times], |_, _| IN_TIME);
         let spin = watch(&seen, Some(5 * RTT));
-        assert_eq!((spin.verdict(Some(5 * RTT)), spin.turns()), (None, None));
+        assert_eq!((spin.verdict(Some(5 * RTT)), spin.count()), (None, 0));
     }
 
     /// Packets with a short header of the flow with this port of the client, in a file of the pcap format from Ethernet.
@@ -545,7 +550,7 @@ mod tests {
         for (time, side, first) in &packets {
             spin.on_short(*side, *first, SinceStart::at(time - packets[0].0), rtt);
         }
-        let (shortest, count) = spin.turns().unwrap();
+        let (shortest, count) = (spin.shortest().unwrap(), spin.count());
         println!(
             "{} packets: theirs {:?} to {:?} ({}), ours {shortest:?} ({count}), {} out of step",
             packets.len(),
@@ -582,7 +587,7 @@ mod tests {
             });
             let spin = watch(&seen, Some(RTT));
             if spin.verdict(Some(RTT)) == Some(SpinVerdict::Ok) {
-                let best = spin.turns().unwrap().0;
+                let best = spin.shortest().unwrap();
                 prop_assert!(best.sum() + 3 * every.0.max(every.1) >= RTT, "{best:?}");
             }
         }
