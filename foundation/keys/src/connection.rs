@@ -3,7 +3,7 @@
 mod open;
 
 use linkweir_proto::tls::{
-    Alpn, ContentType, Parsed, RecordHeader, message_type, parse_client_hello,
+    Alpn, Carrier, ContentType, Ja4, Parsed, RecordHeader, message_type, parse_client_hello,
     parse_encrypted_extensions, parse_server_hello,
 };
 use linkweir_wire::Side;
@@ -462,6 +462,7 @@ impl Connection {
                 if let Parsed::Complete(hello) = parse_client_hello(message) {
                     self.client_random = Some(hello.random);
                     self.about.server_name = hello.server_name.into();
+                    self.about.ja4 = Ja4::of(Carrier::Tcp, message);
                     self.encrypts_first[0] = hello.encrypts_then_mac;
                     self.offers_early = hello.has_early_data;
                 }

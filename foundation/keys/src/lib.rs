@@ -21,6 +21,7 @@ pub use quic::{QuicConnection, StreamListener, StreamPart};
 pub use record::{Agreed, Pair, RecordKeys, TAG};
 pub use suite::{Cipher, Hash, Mac, Suite};
 
+use linkweir_proto::tls::Ja4;
 use linkweir_wire::Side;
 
 /// What the two ends agreed on in the handshake, as far as it was seen.
@@ -32,6 +33,8 @@ pub struct About {
     pub suite: u16,
     /// The name of the server that the client asked for; empty where there is none.
     pub server_name: Box<[u8]>,
+    /// What the client offered, where its hello was seen whole.
+    pub ja4: Option<Ja4>,
     /// The application protocol that the server chose; empty where there is none, or it is not known.
     pub alpn: Box<[u8]>,
 }

@@ -2,8 +2,8 @@
 
 use linkweir_proto::quic::{CryptoStream, Frame, Frames, InitialKeys, Kind, LongHeader, Version};
 use linkweir_proto::tls::{
-    Alpn, MessageHeader, client_random, parse_client_hello, parse_encrypted_extensions,
-    parse_server_hello,
+    Alpn, Carrier, Ja4, MessageHeader, client_random, parse_client_hello,
+    parse_encrypted_extensions, parse_server_hello,
 };
 use linkweir_wire::Side;
 
@@ -302,6 +302,9 @@ impl QuicConnection {
         {
             self.client_random = Some(random);
             self.about.server_name = hello.server_name.into();
+            if self.about.ja4.is_none() {
+                self.about.ja4 = Ja4::of(Carrier::Quic, said);
+            }
         }
         if let Some(hello) = parse_server_hello(self.server.said(HELLO)).seen()
             && !hello.is_retry

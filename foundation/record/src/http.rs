@@ -11,6 +11,7 @@ use crate::schema::{
     Endpoint, Field, RecordBatch, RecordKind, Value, ZeekColumn, columns, opt, text,
 };
 use crate::uid;
+use crate::web::{Grpc, Source, Web, WebAt, WebRow};
 
 /// What became of a transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -74,8 +75,6 @@ pub struct HttpRow {
     pub version: (u8, u8),
     /// What became of it.
     pub state: HttpState,
-    /// Where client and server are.
-    pub places: [Place; 2],
 }
 
 impl Default for HttpRow {
@@ -98,7 +97,6 @@ impl Default for HttpRow {
             vlan: None,
             version: (1, 1),
             state: HttpState::Complete,
-            places: [Place::default(); 2],
         }
     }
 }
@@ -118,89 +116,6 @@ impl HttpRow {
         let rtt_ns = u64::from(self.rtt_ns?);
         Some(self.response_time_ns()?.saturating_sub(rtt_ns))
     }
-}
-
-/// Where a transaction was read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Source {
-    /// In bytes that anybody can read.
-    #[default]
-    Clear,
-    /// In TLS, opened with the secrets of a key log.
-    Keys,
-    /// Nowhere: estimated from the lengths and the order of records of TLS.
-    Estimate,
-}
-
-impl Source {
-    /// The word in the `source` field.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Clear => "clear",
-            Self::Keys => "keys",
-            Self::Estimate => "estimate",
-        }
-    }
-}
-
-/// How far an estimate is to be trusted; what is worse is greater.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub enum Confidence {
-    /// Nothing else can have happened, but for a peer that plays tricks.
-    #[default]
-    Exact,
-    /// Something else would look the same, and is rare.
-    Likely,
-    /// More than one thing may have happened: there is no response time.
-    CannotTell,
-}
-
-impl Confidence {
-    /// The word in the `confidence` field.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Exact => "exact",
-            Self::Likely => "likely",
-            Self::CannotTell => "cannot_tell",
-        }
-    }
-}
-
-/// What a call of gRPC has beside its request and response (`PROTOCOL-HTTP2.md` of gRPC).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Grpc {
-    /// Status from the trailers, or from the only header fields.
-    pub status: Option<u32>,
-    /// Messages of the client and of the server, and bytes of them, without the five in front of each; nothing of a
-    /// side whose messages were lost sight of.
-    pub messages: [Option<(u64, u64)>; 2],
-    /// What the client gave the call: its timeout.
-    pub timeout_ns: Option<u64>,
-    /// From the request to the packet with the first byte of the server's first and last message.
-    pub answered_ns: Option<[u64; 2]>,
-}
-
-/// What only a transaction of HTTP/2 or one inside TLS has. Few rows have it: it stands beside them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Web<'a> {
-    /// Where it was read.
-    pub source: Source,
-    /// Of an estimate, how far it is to be trusted.
-    pub confidence: Option<Confidence>,
-    /// Whether empty texts may be unknown instead of absent: the connection was joined late, or bytes are lost.
-    pub is_partial: bool,
-    /// The stream.
-    pub stream_id: Option<u32>,
-    /// The version of TLS as on the wire; 0 without TLS.
-    pub tls_version: u16,
-    /// The server name that the client asked for.
-    pub sni: &'a [u8],
-    /// The protocol that the two ends chose in the handshake.
-    pub alpn: &'a [u8],
-    /// What a call of gRPC has.
-    pub grpc: Option<Grpc>,
 }
 
 /// The texts of a transaction; empty where unknown. Bytes as they came from the network.
@@ -238,36 +153,6 @@ struct Span {
     start: u32,
     ends: [u32; 6],
     web: u32,
-}
-
-/// [`Web`] as a batch keeps it: its texts stand behind those of the row.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct WebRow {
-    web: Web<'static>,
-    start: u32,
-    ends: [u32; 2],
-}
-
-/// A [`WebRow`] and the texts of its batch.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct WebAt<'a> {
-    row: &'a WebRow,
-    arena: &'a [u8],
-}
-
-impl<'a> WebAt<'a> {
-    fn text(&self, from: u32, to: u32) -> &'a [u8] {
-        let text = self.arena.get(from as usize..to as usize);
-        text.unwrap_or_default()
-    }
-
-    fn sni(&self) -> &'a [u8] {
-        self.text(self.row.start, self.row.ends[0])
-    }
-
-    fn alpn(&self) -> &'a [u8] {
-        self.text(self.row.ends[0], self.row.ends[1])
-    }
 }
 
 /// Transactions in the order they were finished.
@@ -433,6 +318,15 @@ impl<'a> HttpTransaction<'a> {
         }
     }
 
+    fn places(&self) -> Option<&'a [Place; 2]> {
+        Some(&self.web?.row.web.places)
+    }
+
+    fn ja4(&self) -> &'a [u8] {
+        let ja4 = self.web.and_then(|web| web.row.web.ja4.as_ref());
+        ja4.map_or(&[], |ja4| ja4)
+    }
+
     fn confidence(&self) -> Option<&'static str> {
         Some(self.web?.row.web.confidence?.as_str())
     }
@@ -489,14 +383,15 @@ columns!(FIELDS, read_column, v: HttpTransaction, {
     grpc_first_ns: SpanNs, "ns", None, "From the first packet of the request to the first message of the server in a gRPC call." => v.of_grpc(|grpc| Some(grpc.answered_ns?[0])).map_or(Value::Null, Value::SpanNs);
     grpc_last_ns: SpanNs, "ns", None, "From the first packet of the request to the last message of the server in a gRPC call." => v.of_grpc(|grpc| Some(grpc.answered_ns?[1])).map_or(Value::Null, Value::SpanNs);
     confidence: Word, "", None, "Of an estimate: exact, likely, or cannot_tell (then without a response time)." => v.confidence().map_or(Value::Null, Value::Word);
+    ja4: Text, "", None, "JA4 of the client: fingerprint of what it offers in its ClientHello; empty where that was not seen whole." => text(v.ja4());
     rtt_ns: SpanNs, "ns", None, "Round trip from the capture to the server: from the SYN of the connection to the SYN with ACK." => v.row.rtt_ns.map_or(Value::Null, |rtt_ns| Value::SpanNs(u64::from(rtt_ns)));
     server_time_ns: SpanNs, "ns", None, "Response time less rtt_ns: what the server took; at least 0." => v.row.server_time_ns().map_or(Value::Null, Value::SpanNs);
     community_id: Text, "", None, "Community ID (version 1, seed 0): the name that other monitors give the flow too." => community_id::column(v.protocol(), HttpKind::endpoints(v));
     uid: Text, "", None, "Name of the connection by its addresses, ports and protocol, for joins with other records; later connections of the same ports have the same." => uid::column(v.protocol(), HttpKind::endpoints(v));
-    client_country: Text, "", None, "Country of the address of the client (--geoip), by its two letters (ISO 3166-1)." => v.row.places[0].country();
-    client_asn: U32, "", None, "Number of the autonomous system of the client (--geoip)." => v.row.places[0].asn();
-    server_country: Text, "", None, "Country of the address of the server (--geoip)." => v.row.places[1].country();
-    server_asn: U32, "", None, "Number of the autonomous system of the server (--geoip)." => v.row.places[1].asn();
+    client_country: Text, "", None, "Country of the address of the client (--geoip), by its two letters (ISO 3166-1)." => v.places().map_or(Value::Null, |places| places[0].country());
+    client_asn: U32, "", None, "Number of the autonomous system of the client (--geoip)." => v.places().map_or(Value::Null, |places| places[0].asn());
+    server_country: Text, "", None, "Country of the address of the server (--geoip)." => v.places().map_or(Value::Null, |places| places[1].country());
+    server_asn: U32, "", None, "Number of the autonomous system of the server (--geoip)." => v.places().map_or(Value::Null, |places| places[1].asn());
 });
 
 impl RecordKind for HttpKind {
@@ -525,8 +420,10 @@ impl RecordKind for HttpKind {
             _ => Column::grpc_last_ns,
         };
         column <= last as usize
-            || column >= Column::rtt_ns as usize
+            || (Column::rtt_ns as usize..Column::client_country as usize).contains(&column)
+            || (shape > 0 && column >= Column::client_country as usize)
             || (shape == 3 && column == Column::confidence as usize)
+            || (shape > 0 && column == Column::ja4 as usize)
     }
 
     fn fields() -> &'static [Field] {

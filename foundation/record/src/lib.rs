@@ -25,6 +25,7 @@ pub mod short;
 pub mod tls;
 mod topic;
 pub mod uid;
+mod web;
 
 pub use anonymize::Anonymizer;
 pub use community_id::CommunityId;
@@ -35,9 +36,7 @@ pub use gateway::{
     GatewayBatch, GatewayEvent, GatewayEventKind, GatewayKind, GatewayRow, GatewayText,
 };
 pub use half::{HalfBatch, HalfKind, HalfRow, HttpHalf};
-pub use http::{
-    Confidence, Grpc, HttpBatch, HttpKind, HttpRow, HttpState, HttpTransaction, Source, Text, Web,
-};
+pub use http::{HttpBatch, HttpKind, HttpRow, HttpState, HttpTransaction, Text};
 pub use load::{LoadBatch, LoadKind, LoadRow, LoadSession};
 pub use place::{Place, PlaceCache, Places};
 pub use prefix::{IpNet, Prefix, PrefixError};
@@ -45,3 +44,4 @@ pub use schema::{Endpoint, Field, FieldType, RecordBatch, RecordKind, Value, Zee
 pub use short::Short;
 pub use tls::{TlsBatch, TlsHandshake, TlsKind};
 pub use topic::{Topic, TopicError};
+pub use web::{Confidence, Grpc, Source, Web};

@@ -106,14 +106,11 @@ impl Records {
 
     /// Adds the round trip of its connection to a record.
     #[inline]
-    fn add_trip(&mut self, row: &mut HttpRow) {
+    fn add_trip(&self, row: &mut HttpRow) {
         row.rtt_ns = self.trips.of(&Connection {
             client: (row.client_ip, row.client_port),
             server: (row.server_ip, row.server_port),
         });
-        if let Some(took_ns) = row.server_time_ns() {
-            self.stats.server_time.record(took_ns);
-        }
     }
 
     /// Writes a record with what only HTTP/2 and TLS have, unless the filters hold it back.
@@ -135,9 +132,13 @@ impl Records {
             Some(web) => out.push_web(row, text, &web),
             None => out.push(row, text),
         };
-        if let Some(places) = &mut self.places {
-            row.places = [row.client_ip, row.server_ip].map(|address| places.place(address));
-        }
+        let label = match &mut self.places {
+            Some(places) => Some(Web {
+                places: [row.client_ip, row.server_ip].map(|address| places.place(address)),
+                ..label.unwrap_or_default()
+            }),
+            None => label,
+        };
         let Some(anonymizer) = &self.anonymizer else {
             return push(row, text, label);
         };

@@ -89,8 +89,6 @@ pub struct HttpStats {
     pub response_time: LogLinear,
     /// Response times that were estimated, nanoseconds.
     pub estimated_time: LogLinear,
-    /// Response times less the round trip of their connections, of all records, nanoseconds.
-    pub server_time: LogLinear,
 }
 
 impl Default for HttpStats {
@@ -132,7 +130,6 @@ impl Default for HttpStats {
             status_codes: Box::new([0; 1000]),
             response_time: LogLinear::default(),
             estimated_time: LogLinear::default(),
-            server_time: LogLinear::default(),
         }
     }
 }
@@ -162,7 +159,6 @@ impl HttpStats {
         }
         self.response_time.merge(&other.response_time);
         self.estimated_time.merge(&other.estimated_time);
-        self.server_time.merge(&other.server_time);
     }
 
     /// How many of the counters, the first ones, were there from the first version on.

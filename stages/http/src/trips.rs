@@ -8,17 +8,10 @@ use crate::key::{Connection, ConnectionHash};
 /// Connections of a set: with 16 bytes each, one cache line.
 const WAYS: usize = 4;
 
-#[derive(Debug, Clone, Copy, Default)]
-struct Trip {
-    /// Hash of the connection, zero where there is none.
-    tag: u32,
-    /// Number of the SYN.
-    seq: u32,
-    /// Its time in nanoseconds modulo 2^32.
-    sent: u32,
-    /// Nanoseconds; zero before the answer.
-    took: u32,
-}
+/// What is kept of a connection: its hash, zero where there is none; the number of its SYN; the time of that in nanoseconds
+/// modulo 2^32; the nanoseconds to the answer, zero before it. All of it is zero in the beginning, so that memory that is
+/// not used is not touched.
+type Trip = [u32; 4];
 
 /// An answer that may be that of another copy of the SYN (Karn, Partridge 1987).
 const AMBIGUOUS: u32 = u32::MAX;
@@ -40,7 +33,7 @@ impl Trips {
             false => 0,
         };
         Self {
-            sets: vec![[Trip::default(); WAYS]; sets],
+            sets: vec![[[0; 4]; WAYS]; sets],
             is_empty: true,
         }
     }
@@ -58,36 +51,30 @@ impl Trips {
             return;
         };
         self.is_empty = false;
-        let again = |trip: &&mut Trip| trip.tag == tag && trip.seq == seq.0;
-        if let Some(trip) = set.iter_mut().find(again) {
-            trip.took = AMBIGUOUS;
+        let again = |[of, number, ..]: &&mut Trip| *of == tag && *number == seq.0;
+        if let Some([.., took]) = set.iter_mut().find(again) {
+            *took = AMBIGUOUS;
             return;
         }
-        let own = set.iter().position(|trip| trip.tag == tag);
+        let own = set.iter().position(|[of, ..]| *of == tag);
         if let Some(older) = set.get_mut(..=own.unwrap_or(WAYS - 1)) {
             older.rotate_right(1);
         }
         let [first, ..] = set;
-        *first = Trip {
-            tag,
-            seq: seq.0,
-            sent: low(ts_ns),
-            took: 0,
-        };
+        *first = [tag, seq.0, low(ts_ns), 0];
     }
 
     /// The server's answer to the SYN, which acknowledges `ack`.
     pub(crate) fn on_accepted(&mut self, connection: &Connection, ack: SeqNumber, ts_ns: u64) {
         let (set, tag) = self.place(connection);
-        let answered = |trip: &&mut Trip| {
-            trip.tag == tag && trip.seq.wrapping_add(1) == ack.0 && trip.took == 0
+        let Some(set) = self.sets.get_mut(set) else {
+            return;
         };
-        if let Some(trip) = self
-            .sets
-            .get_mut(set)
-            .and_then(|set| set.iter_mut().find(answered))
-        {
-            trip.took = low(ts_ns).wrapping_sub(trip.sent).max(1);
+        let answered = |[of, number, _, took]: &&mut Trip| {
+            *of == tag && number.wrapping_add(1) == ack.0 && *took == 0
+        };
+        if let Some([_, _, sent, took]) = set.iter_mut().find(answered) {
+            *took = low(ts_ns).wrapping_sub(*sent).max(1);
         }
     }
 
@@ -98,8 +85,9 @@ impl Trips {
             return None;
         }
         let (set, tag) = self.place(connection);
-        let trip = self.sets.get(set)?.iter().find(|trip| trip.tag == tag)?;
-        (trip.took != 0 && trip.took != AMBIGUOUS).then_some(trip.took)
+        let trips = self.sets.get(set)?;
+        let [.., took] = *trips.iter().find(|[of, ..]| *of == tag)?;
+        (took != 0 && took != AMBIGUOUS).then_some(took)
     }
 }
 

@@ -103,7 +103,6 @@ impl Counters for HttpCounters {
             "methods": object(methods(stats).into_iter()),
             "status_codes": codes,
             "response_time_ns": times_of(&stats.response_time),
-            "server_time_ns": times_of(&stats.server_time),
         })
     }
 

@@ -105,8 +105,6 @@ struct HttpObject {
     /// Later than the others: older sketches have none.
     #[serde(default)]
     estimated_time_ns: Histogram,
-    #[serde(default)]
-    server_time_ns: Histogram,
     /// All keys left: the counters of the stage, by name.
     #[serde(flatten)]
     counters: BTreeMap<String, Value>,
@@ -223,7 +221,6 @@ impl HttpObject {
             status_codes: stats.status_codes().collect(),
             response_time_ns: Histogram::of(&stats.response_time),
             estimated_time_ns: Histogram::of(&stats.estimated_time),
-            server_time_ns: Histogram::of(&stats.server_time),
             counters: counters
                 .map(|(name, count)| (name.to_owned(), count.into()))
                 .collect(),
@@ -258,7 +255,6 @@ impl HttpObject {
         }
         stats.response_time = self.response_time_ns.read("response_time_ns")?;
         stats.estimated_time = self.estimated_time_ns.read("estimated_time_ns")?;
-        stats.server_time = self.server_time_ns.read("server_time_ns")?;
         Ok(HttpTotals {
             records: self.records,
             unsorted: self.unsorted,

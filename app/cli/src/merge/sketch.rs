@@ -59,7 +59,6 @@ impl PartialEq for HttpTotals {
             && mine.status_codes().eq(theirs.status_codes())
             && mine.response_time == theirs.response_time
             && mine.estimated_time == theirs.estimated_time
-            && mine.server_time == theirs.server_time
     }
 }
 

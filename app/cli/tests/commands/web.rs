@@ -99,6 +99,12 @@ fn records_are_those_of_tshark_and_of_the_logs() {
             .views()
             .all(|view| view.web().is_some_and(|web| web.tls_version > 0));
         assert_eq!(are_opened, has_keys(name), "{name}");
+        let carrier: &[u8] = if name.ends_with("h3") { b"q13" } else { b"t" };
+        let has_ja4 = |view: HttpTransaction<'_>| {
+            let ja4 = view.web().and_then(|web| web.ja4);
+            ja4.is_some_and(|ja4| ja4.starts_with(carrier))
+        };
+        assert!(!has_keys(name) || batch.views().all(has_ja4), "{name}");
         // Chromium sends its hello in pieces of any order.
         let is_named =
             |view: HttpTransaction<'_>| view.web().is_some_and(|web| web.sni == b"localhost");

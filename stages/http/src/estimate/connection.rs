@@ -2,8 +2,8 @@
 
 use linkweir_keys::{Cipher, Hash, Mac, Suite};
 use linkweir_proto::tls::{
-    Alpn, ClientHello, ContentType, MessageHeader, RecordHeader, message_type, parse_client_hello,
-    parse_server_hello,
+    Alpn, Carrier, ClientHello, ContentType, JA4_BYTES, Ja4, MessageHeader, RecordHeader,
+    message_type, parse_client_hello, parse_server_hello,
 };
 use linkweir_record::Confidence;
 use linkweir_table::{Chain, Chunks};
@@ -39,8 +39,9 @@ enum Phase {
 #[derive(Debug)]
 pub(super) struct State {
     talk: Talk,
-    /// The hello while it is gathered, then the server name.
+    /// The hello while it is gathered, then the fingerprint of the client, where there is one, and the server name.
     text: Chain,
+    has_fingerprint: bool,
     pub(super) version: u16,
     suite: u16,
     phase: Phase,
@@ -96,6 +97,7 @@ impl Estimated {
         let state = State {
             talk,
             text: Chain::new(),
+            has_fingerprint: false,
             version: 0,
             suite: 0,
             phase: if is_late { Phase::Open } else { Phase::Hello },
@@ -125,11 +127,19 @@ impl Estimated {
         }
     }
 
-    /// The server name that the client asked for.
-    pub(super) fn server_name<'a>(&self, texts: &'a Texts, scratch: &'a mut Vec<u8>) -> &'a [u8] {
-        match self.state.phase {
+    /// The fingerprint of the client, and the server name that it asked for.
+    pub(super) fn names<'a>(
+        &self,
+        texts: &'a Texts,
+        scratch: &'a mut Vec<u8>,
+    ) -> (Option<[u8; JA4_BYTES]>, &'a [u8]) {
+        let text = match self.state.phase {
             Phase::Hello => &[],
             _ => texts.read(&self.state.text, scratch),
+        };
+        match text.split_first_chunk() {
+            Some((ja4, name)) if self.state.has_fingerprint => (Some(*ja4), name),
+            _ => (None, text),
         }
     }
 
@@ -393,10 +403,13 @@ impl State {
         let hello = parse_client_hello(message).seen().unwrap_or_default();
         self.is_early = hello.has_early_data;
         self.phase = self.offered(&hello, is_whole);
-        let name = hello.server_name.to_vec();
+        let ja4 = Ja4::of(Carrier::Tcp, message);
+        let fingerprint = ja4.as_ref().map_or(&[][..], |ja4| ja4.as_bytes());
+        let names = [fingerprint, hello.server_name].concat();
         texts.release(std::mem::take(&mut self.text));
-        // A name that finds no room is left out.
-        texts.append_whole(&mut self.text, &name);
+        // Names that find no room are left out.
+        let is_kept = texts.append_whole(&mut self.text, &names);
+        self.has_fingerprint = is_kept && ja4.is_some();
     }
 
     /// What a hello says of what is to come.

@@ -281,8 +281,8 @@ impl Done {
         records: &mut Records,
         out: &mut HttpBatch,
     ) {
-        let name = match self.0.first() {
-            Some(Some(_)) => entry.server_name(&common.texts, &mut common.scratch),
+        let (ja4, name) = match self.0.first() {
+            Some(Some(_)) => entry.names(&common.texts, &mut common.scratch),
             _ => return,
         };
         for estimate in self.0.iter().flatten() {
@@ -317,6 +317,7 @@ impl Done {
                 is_partial: true,
                 tls_version: entry.state.version,
                 sni: name,
+                ja4,
                 ..Web::default()
             };
             let text = Text {

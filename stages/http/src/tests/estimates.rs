@@ -136,6 +136,7 @@ fn run(config: &HttpConfig, talks: &[Conversation]) -> (Vec<Told>, HttpStats) {
         assert_eq!(web.source, Source::Estimate);
         assert!(web.sni.is_empty() || web.sni == b"shop.example.test");
         assert_eq!(view.text.host, web.sni);
+        assert_eq!(web.ja4.is_some(), !web.sni.is_empty());
         let row = view.row;
         let took = row.response_time_ns().map(|ns| ns / 1_000_000);
         let bytes = |bytes: Option<u64>| bytes.unwrap_or_default();

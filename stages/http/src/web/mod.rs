@@ -373,6 +373,7 @@ fn columns(about: &About) -> Web<'_> {
         source: Source::Keys,
         tls_version: about.version,
         sni: &about.server_name,
+        ja4: about.ja4.map(|ja4| *ja4.as_bytes()),
         alpn: &about.alpn,
         ..Web::default()
     }
