@@ -15,8 +15,8 @@ from chdb import session
 from files import in_duckdb, types_in_duckdb
 from records import Kind, compare, report
 
-# The columns of version 2 of http_transaction.
-MISSING = 15
+# The columns of versions 2 and 3 of http_transaction.
+MISSING = 25
 
 
 def main():

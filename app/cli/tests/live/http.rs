@@ -119,6 +119,10 @@ fn record(line: &str) -> Record {
     if let (Some(request), Some(response), Some(took)) = (request_ns, response_ns, took) {
         assert_eq!(i128::from(response) - i128::from(request), i128::from(took));
     }
+    // The stamps of a SYN are apart too, and workers by the kernel do not have both packets of a handshake.
+    for name in ["rtt_ns", "server_time_ns"] {
+        object.remove(name);
+    }
     Record {
         rest: fields.to_string(),
         request_ns,

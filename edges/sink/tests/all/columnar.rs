@@ -336,7 +336,7 @@ fn a_killed_run_leaves_a_stream_up_to_the_last_flush() {
 #[test]
 fn files_rotate_by_size_and_by_time() {
     let directory = tempfile::tempdir().unwrap();
-    for (ending, limit) in [("parquet", 60_000), ("arrow", 600_000)] {
+    for (ending, limit) in [("parquet", 60_000), ("arrow", 900_000)] {
         let path = directory.path().join(format!("size.{ending}"));
         let options = OutputOptions {
             rotation: Some(Rotation::Size(limit)),
@@ -673,7 +673,7 @@ fn tiny_disk(directory: &Path) -> Option<impl Drop> {
         }
     }
     let mounted = Command::new("mount")
-        .args(["-t", "tmpfs", "-o", "size=256k", "tmpfs"])
+        .args(["-t", "tmpfs", "-o", "size=512k", "tmpfs"])
         .arg(directory)
         .output()
         .is_ok_and(|output| output.status.success());

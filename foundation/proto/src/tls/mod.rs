@@ -129,6 +129,8 @@ pub mod message_type {
     pub const SERVER_KEY_EXCHANGE: u8 = 12;
     /// The end of the server's part.
     pub const SERVER_HELLO_DONE: u8 = 14;
+    /// The client's part of the key exchange.
+    pub const CLIENT_KEY_EXCHANGE: u8 = 16;
     /// The end of the handshake.
     pub const FINISHED: u8 = 20;
     /// TLS 1.3: its sender goes on with new keys.

@@ -45,6 +45,8 @@ pub(super) struct State {
     pub(super) version: u16,
     suite: u16,
     phase: Phase,
+    /// Whether any segment of the server was seen.
+    has_server: bool,
     /// Whether the server has sent the record with its extensions.
     has_extensions: bool,
     is_early: bool,
@@ -63,7 +65,8 @@ pub(super) struct State {
 pub(super) struct Estimated {
     /// Client first.
     pub(super) connection: Connection,
-    pub(super) changed_ns: u64,
+    /// When it was last heard, in units of 2^20 ns, modulo 2^32.
+    changed: u32,
     /// Number of the first byte of the client.
     pub(super) first: SeqNumber,
     client: Walk,
@@ -101,6 +104,7 @@ impl Estimated {
             version: 0,
             suite: 0,
             phase: if is_late { Phase::Open } else { Phase::Hello },
+            has_server: false,
             has_extensions: false,
             is_early: false,
             offers_two: false,
@@ -111,12 +115,25 @@ impl Estimated {
         };
         Self {
             connection,
-            changed_ns: 0,
+            changed: 0,
             first: client,
             client: Walk::new(client),
             server: Walk::new(server),
             state,
         }
+    }
+
+    /// It was heard at this time.
+    pub(super) const fn heard(&mut self, ts_ns: u64) {
+        let units = units(ts_ns);
+        if units.wrapping_sub(self.changed).cast_signed() > 0 || self.changed == 0 {
+            self.changed = units;
+        }
+    }
+
+    /// Whether it was not heard since.
+    pub(super) const fn is_silent_since(&self, limit_ns: u64) -> bool {
+        units(limit_ns).wrapping_sub(self.changed).cast_signed() >= 0
     }
 
     /// Where a side stands.
@@ -166,8 +183,11 @@ impl Estimated {
         };
         let state = &mut self.state;
         let ack = SeqNumber(segment.ack);
+        state.has_server |= side == Side::Server;
         // What this side has received comes no more, if the capture has missed it. A FIN counts as one.
-        if segment.has_ack && ack - other.next() > 1 && state.phase == Phase::Open {
+        if state.is_one_way() {
+            state.talk.on_acknowledged(ack, segment.ts_ns, true);
+        } else if segment.has_ack && ack - other.next() > 1 && state.phase == Phase::Open {
             other.skip(ack);
             let server = match state.talk.is_leading() {
                 true => common.servers.of(&self.connection),
@@ -210,6 +230,18 @@ impl Estimated {
         }
     }
 
+    /// Whether the client goes on without anything of the server.
+    pub(super) fn is_one_way(&self) -> bool {
+        self.state.is_one_way()
+    }
+
+    /// The client acknowledges, without data.
+    pub(super) fn on_acknowledged(&mut self, side: Side, ack: SeqNumber, ts_ns: u64) {
+        if side == Side::Client && self.state.is_one_way() {
+            self.state.talk.on_acknowledged(ack, ts_ns, false);
+        }
+    }
+
     /// A side ends the connection with these flags; whether nothing more will come.
     pub(super) fn on_end(
         &mut self,
@@ -242,6 +274,10 @@ impl Estimated {
 }
 
 impl State {
+    fn is_one_way(&self) -> bool {
+        self.phase == Phase::Open && !self.has_server
+    }
+
     /// Bytes that encryption adds to a record.
     fn overhead(&self) -> u16 {
         if self.version >= TLS_1_3 || self.version == 0 {
@@ -365,6 +401,17 @@ impl State {
         let is_start = std::mem::take(&mut self.is_start);
         match (self.phase, side) {
             (Phase::Hello, Side::Client) => self.on_hello(bytes, common),
+            (Phase::Handshake, Side::Client)
+                if is_start
+                    && self.version == 0
+                    && matches!(
+                        bytes.first(),
+                        Some(&(message_type::CERTIFICATE | message_type::CLIENT_KEY_EXCHANGE))
+                    ) =>
+            {
+                // In TLS 1.3 it would not be in clear.
+                self.version = 0x0303;
+            }
             (Phase::Handshake, Side::Server)
                 if is_start && bytes.first() == Some(&message_type::SERVER_HELLO) =>
             {
@@ -456,6 +503,14 @@ impl Offer {
         }
         offer
     }
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "differences are less than 26 days: who is silent leaves"
+)]
+const fn units(ts_ns: u64) -> u32 {
+    (ts_ns >> 20) as u32
 }
 
 /// Whether a payload is an alert and nothing else, in TLS 1.3 or with its type in clear.

@@ -2,12 +2,13 @@
 //!
 //! A connection gets here with its client's hello, or late by a record of application data to a port of HTTPS; then all
 //! of its segments come here, because their ports are noted where those of watched heads are. `walk` finds the records,
-//! `connection` reads what is in clear of the handshake, `turn` tells requests from responses, `tickets` remembers what
-//! servers send before them.
+//! `connection` reads what is in clear of the handshake, `turn` tells requests from responses by `lengths`, `tickets`
+//! remembers what servers send before them.
 //!
 //! Source: Lopez, Morato, Magaña, Izal 2019, "Effective Analysis of Secure Web Response Time", for the idea.
 
 mod connection;
+mod lengths;
 mod tickets;
 mod turn;
 mod walk;
@@ -44,6 +45,8 @@ pub(crate) struct Estimates {
     checks: bool,
     ports: PortSet,
     table: Table<Estimated>,
+    /// Connections of which only the client is seen.
+    one_way: u32,
     common: Option<Box<Common>>,
 }
 
@@ -60,6 +63,7 @@ impl Estimates {
                 .clone()
                 .unwrap_or_else(|| HTTPS.into_iter().collect()),
             table: Table::with_capacity(if is_on { MAX_CONNECTIONS } else { 1 }),
+            one_way: 0,
             common: None,
         }
     }
@@ -99,10 +103,14 @@ fn beginning(payload: &[u8]) -> Option<bool> {
 }
 
 impl Matcher {
-    /// Whether a segment may be of a connection of which transactions are estimated.
+    /// Whether a segment without payload may be of use to a connection of which transactions are estimated.
     #[inline]
     pub(crate) fn estimates_any(&self, tcp: &Tcp<'_>) -> bool {
-        !self.estimates.is_empty() && self.watch.watches(tcp.src_port(), tcp.dst_port())
+        let is_of_use =
+            self.estimates.one_way > 0 || tcp.flags().intersects(TcpFlags::FIN | TcpFlags::RST);
+        !self.estimates.is_empty()
+            && is_of_use
+            && self.watch.watches(tcp.src_port(), tcp.dst_port())
     }
 
     /// A segment that begins like one of TLS; whether its connection is estimated from here on.
@@ -165,6 +173,7 @@ impl Matcher {
         };
         let Estimates {
             table,
+            one_way,
             common,
             checks,
             ..
@@ -175,12 +184,18 @@ impl Matcher {
         if (segment.seq - entry.walk(side).seen_to()).unsigned_abs() > FAR {
             return false;
         }
-        entry.changed_ns = entry.changed_ns.max(segment.ts_ns);
+        entry.heard(segment.ts_ns);
+        let was_one_way = entry.is_one_way();
         let mut done = Done::default();
         entry.on_segment(side, segment, common, |estimate| done.add(estimate));
         let mut is_over = false;
         if flags.intersects(TcpFlags::FIN | TcpFlags::RST) {
             is_over = entry.on_end(side, flags, common, |estimate| done.add(estimate));
+        }
+        match (was_one_way, entry.is_one_way()) {
+            (false, true) => *one_way += 1,
+            (true, false) => *one_way = one_way.saturating_sub(1),
+            _ => {}
         }
         table.refresh(id);
         let is_opened = self.output.web.has_opened(&segment.direction) && !*checks;
@@ -203,9 +218,13 @@ impl Matcher {
         vlan: Option<u16>,
         out: &mut HttpBatch,
     ) {
+        let segment = Segment::new(network, tcp, ts_ns, vlan);
         if tcp.flags().intersects(TcpFlags::FIN | TcpFlags::RST) {
-            let segment = Segment::new(network, tcp, ts_ns, vlan);
             self.on_estimated(&segment, tcp.flags(), out);
+        } else if let Some((id, side)) = self.estimates.find(&segment.direction)
+            && let Some(entry) = self.estimates.table.get_mut(id)
+        {
+            entry.on_acknowledged(side, SeqNumber(segment.ack), ts_ns);
         }
     }
 
@@ -229,6 +248,7 @@ impl Matcher {
     fn end_estimates(&mut self, id: Id, out: &mut HttpBatch) {
         let Estimates {
             table,
+            one_way,
             common,
             checks,
             ..
@@ -236,6 +256,7 @@ impl Matcher {
         let (Some(mut entry), Some(common)) = (table.remove(id), common) else {
             return;
         };
+        *one_way = one_way.saturating_sub(u32::from(entry.is_one_way()));
         let mut done = Done::default();
         entry.finish(common, |estimate| done.add(estimate));
         if !self.output.web.has_opened(&entry.connection) || *checks {
@@ -249,7 +270,7 @@ impl Matcher {
     /// Ends the connections that have been silent since `limit_ns`.
     pub(crate) fn expire_estimates(&mut self, limit_ns: u64, out: &mut HttpBatch) {
         while let Some((id, entry)) = self.estimates.table.oldest()
-            && entry.changed_ns <= limit_ns
+            && entry.is_silent_since(limit_ns)
         {
             self.end_estimates(id, out);
         }
@@ -257,7 +278,9 @@ impl Matcher {
 
     /// The input has ended.
     pub(crate) fn close_estimates(&mut self, out: &mut HttpBatch) {
-        self.expire_estimates(u64::MAX, out);
+        while let Some((id, _)) = self.estimates.table.oldest() {
+            self.end_estimates(id, out);
+        }
     }
 }
 
@@ -327,4 +350,10 @@ impl Done {
             records.record_web(row, &text, Some(web), out);
         }
     }
+}
+
+/// Bytes of a connection besides its addresses and ports.
+#[cfg(test)]
+pub(crate) const fn connection_bytes() -> usize {
+    size_of::<Estimated>() - size_of::<Connection>()
 }

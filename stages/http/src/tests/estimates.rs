@@ -479,3 +479,52 @@ fn numbers_may_wrap() {
     assert!(talk.segments().last().unwrap().seq.before(SeqNumber(5000)));
     assert_eq!(look(&talk).len(), 1);
 }
+
+#[test]
+fn the_client_alone_is_believed_where_its_acknowledgments_are_slow_enough() {
+    let mut talk = of_one(40_000);
+    talk.client_sends(data(120))
+        .server_sends(data(5000))
+        .acknowledges(Side::Client);
+    for wait in [80, 5, 60] {
+        talk.client_sends(data(100))
+            .wait(Duration::from_millis(wait))
+            .server_sends(data(3000))
+            .acknowledges(Side::Client)
+            .wait(Duration::from_millis(10));
+    }
+    // The next request is what acknowledges the response.
+    talk.client_sends(data(100))
+        .wait(Duration::from_millis(70))
+        .server_sends(data(400))
+        .client_sends(data(100));
+    talk.segments_mut()
+        .retain(|segment| segment.from == Side::Client);
+    let told = look(&talk);
+    let times: Vec<_> = told.iter().map(|told| (told.1, told.2)).collect();
+    assert_eq!(
+        times,
+        [
+            (CANNOT_TELL, None),
+            (LIKELY, Some(84)),
+            (CANNOT_TELL, None),
+            (LIKELY, Some(64)),
+            (CANNOT_TELL, None),
+            (LIKELY, None),
+        ]
+    );
+    assert_eq!(told[5].5, Unanswered);
+    // The server alone does not say when it was asked.
+    let mut other = of_one(40_000);
+    other.client_sends(data(120)).server_sends(data(5000));
+    other
+        .segments_mut()
+        .retain(|segment| segment.from == Side::Server);
+    assert_eq!(look(&other), []);
+}
+
+#[test]
+fn a_connection_takes_160_bytes_besides_its_ends() {
+    let size = crate::estimate::connection_bytes();
+    assert!(size <= 160, "{size}");
+}

@@ -53,7 +53,7 @@ fn a_topic_has_the_records_of_a_file() {
         for message in &messages {
             let object = object(message);
             assert_eq!(object["kind"], "http_transaction");
-            assert_eq!(object["schema_version"], 2);
+            assert_eq!(object["schema_version"], 3);
             assert_eq!(object["probe"], "north");
             let hash = u32::try_from(object["flow_hash"].as_u64().unwrap()).unwrap();
             assert_eq!(message.key, hash.to_be_bytes());

@@ -4,48 +4,31 @@
 //! acknowledged it and is not a ticket, an alert, a `KeyUpdate`, an interim response or a control frame of HTTP/2.
 //! Source: Lopez et al. 2019 for the order; the lengths are those of RFC 8446, 9112 and 9113.
 
-use linkweir_record::Confidence;
-use linkweir_wire::{SeqNumber, Side};
+mod ending;
 
+use linkweir_record::Confidence;
+use linkweir_wire::SeqNumber;
+
+use super::lengths::{
+    ACK_AND_UPDATE, ALERT, CONTINUE, KEY_UPDATE, LARGE, LONGEST_SETTINGS, PING, SETTINGS_ACK,
+    SHORTEST_REQUEST, SHORTEST_RESPONSE, TWO_UPDATES, is_control, is_preface,
+};
 use super::tickets::{LENGTHS, Server};
 
 /// Records that belong together follow one another within this time, nanoseconds.
 const TOGETHER_NS: u64 = 1_000_000;
 /// The end of a response may follow it within this time, nanoseconds.
 const END_NS: u64 = 5_000_000;
-/// Content from here on is data, whatever the version.
-const LARGE: u16 = 1000;
-/// `HTTP/1.1 100 Continue` with its line ends.
-const CONTINUE: u16 = 25;
-/// The shortest response head of HTTP/1.x begins with a status line of 17 bytes and has an empty line.
-const SHORTEST_RESPONSE: u16 = 19;
-/// Less than this in one record is no request of HTTP/1.1, which has a target and a host.
-const SHORTEST_REQUEST: u16 = 30;
 /// Turns of at most [`SHORT`] bytes both ways, one after the other, that no client of HTTP/1.1 takes.
 const SHORT_TURNS: u8 = 12;
 const SHORT: u64 = 200;
+/// Shorter response times are not told by acknowledgments, which take some milliseconds by themselves, nanoseconds.
+const LEAST_BY_ACK_NS: u64 = 15_000_000;
 /// Turns of HTTP/1.1 that are not believed behind one that did not wait for the one before.
 const CALM: u8 = 3;
 /// Where several streams were open at the same time, none is believed any more before a pause of so long, nanoseconds.
 const CROWDED: u8 = u8::MAX;
 const PAUSE_NS: u64 = 2_000_000_000;
-
-/// Alert: level and description.
-const ALERT: u16 = 2;
-/// `KeyUpdate`: a message header and one byte; also the last chunk of a body.
-const KEY_UPDATE: u16 = 5;
-/// The longest SETTINGS that a server sends first, with a `WINDOW_UPDATE` and an acknowledgment of the client's.
-const LONGEST_SETTINGS: u16 = 80;
-/// SETTINGS without content, that is its acknowledgment; also an empty DATA frame.
-const SETTINGS_ACK: u16 = 9;
-/// The same with a `WINDOW_UPDATE`.
-const ACK_AND_UPDATE: u16 = 22;
-/// `WINDOW_UPDATE`, and `RST_STREAM`.
-const UPDATE: u16 = 13;
-/// Two of them, of a stream and of the connection.
-const TWO_UPDATES: u16 = 26;
-/// PING, and GOAWAY without text.
-const PING: u16 = 17;
 
 /// Which HTTP is inside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -92,7 +75,7 @@ enum Stage {
     Answering,
 }
 
-/// Why a record of the server is held back.
+/// Why a record is held back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum Held {
     #[default]
@@ -101,6 +84,33 @@ enum Held {
     Ticket,
     /// It may be a control frame.
     Control,
+    /// Of the client, while nothing waits: a control frame, or a request.
+    Request,
+}
+
+/// What is so of an exchange: a connection must not take more than it has to.
+#[derive(Debug, Clone, Copy, Default)]
+struct Marks(u8);
+
+impl Marks {
+    /// Tickets and SETTINGS may come before the response.
+    const LEADING: u8 = 1;
+    /// The server has sent its SETTINGS.
+    const SETTINGS: u8 = 2;
+    /// The client has sent its preface.
+    const PREFACE: u8 = 4;
+    /// The client has acknowledged SETTINGS.
+    const ACKNOWLEDGED: u8 = 8;
+    /// The server's record at hand belongs to the response.
+    const COUNTED: u8 = 16;
+
+    const fn has(self, mark: u8) -> bool {
+        self.0 & mark != 0
+    }
+
+    const fn set(&mut self, mark: u8, is_so: bool) {
+        self.0 = if is_so { self.0 | mark } else { self.0 & !mark };
+    }
 }
 
 /// The exchange of a connection.
@@ -115,10 +125,8 @@ pub(super) struct Talk {
     response_bytes: u64,
     request_bytes: u32,
     request_seq: SeqNumber,
-    /// Where the response begins.
+    /// Where the response begins; of what may be a request, where that begins.
     expected: SeqNumber,
-    /// A short record of the client while nothing waits: a control frame, or a request.
-    maybe: Option<(SeqNumber, u64)>,
     held_len: u16,
     interim_responses: u16,
     retransmissions: u16,
@@ -131,16 +139,9 @@ pub(super) struct Talk {
     /// Whether it is of TLS 1.3, where types of records are hidden.
     pub(super) is_hidden: bool,
     pub(super) is_resumed: bool,
-    /// Whether tickets and SETTINGS may come before the response.
-    is_leading: bool,
+    marks: Marks,
     /// Tickets that came before the first response.
     tickets: u8,
-    has_settings: bool,
-    has_preface: bool,
-    /// Whether the client has acknowledged SETTINGS.
-    has_acknowledged: bool,
-    /// Whether the server's record at hand belongs to the response.
-    is_counted: bool,
     /// Turns that must be calm before one is believed.
     crowd: u8,
     short_turns: u8,
@@ -149,14 +150,17 @@ pub(super) struct Talk {
 impl Talk {
     /// The exchange behind a handshake; of a connection that was joined late, there is nothing before the response.
     pub(super) const fn open(&mut self, is_late: bool) {
-        self.is_leading = !is_late && (self.is_hidden || matches!(self.version, Version::Two));
-        self.has_settings = is_late;
-        self.has_preface = is_late;
+        self.marks.set(
+            Marks::LEADING,
+            !is_late && (self.is_hidden || matches!(self.version, Version::Two)),
+        );
+        self.marks.set(Marks::SETTINGS, is_late);
+        self.marks.set(Marks::PREFACE, is_late);
     }
 
     /// Whether the server may still send what is no response.
     pub(super) const fn is_leading(&self) -> bool {
-        self.is_leading
+        self.marks.has(Marks::LEADING)
     }
 
     /// Nothing better than this may be said of the transaction at hand.
@@ -179,14 +183,17 @@ impl Talk {
     /// Whether so many bytes of the client are no request. It acknowledges SETTINGS once, perhaps with a `WINDOW_UPDATE`;
     /// later a block of fields is as long.
     fn is_control_of_client(&mut self, content: u16) -> bool {
-        let has_acknowledged = self.has_acknowledged;
-        self.has_acknowledged |= matches!(content, SETTINGS_ACK | ACK_AND_UPDATE);
+        let has_acknowledged = self.marks.has(Marks::ACKNOWLEDGED);
+        if matches!(content, SETTINGS_ACK | ACK_AND_UPDATE) {
+            self.marks.set(Marks::ACKNOWLEDGED, true);
+        }
         is_control(content) || (content == ACK_AND_UPDATE && !has_acknowledged)
     }
 
     /// Whether so many bytes of the server are no response.
     fn is_control_of_server(&self, content: u16) -> bool {
-        self.may_be_two() && (is_control(content) || (content == ACK_AND_UPDATE && self.is_leading))
+        self.may_be_two()
+            && (is_control(content) || (content == ACK_AND_UPDATE && self.is_leading()))
     }
 
     fn may_be_two(&self) -> bool {
@@ -204,8 +211,8 @@ impl Talk {
         if self.is_hidden && matches!(data.content, ALERT | KEY_UPDATE) {
             return;
         }
-        if self.may_be_two() && !self.has_preface {
-            self.has_preface = true;
+        if self.may_be_two() && !self.marks.has(Marks::PREFACE) {
+            self.marks.set(Marks::PREFACE, true);
             if is_preface(data.content) {
                 if self.version == Version::Unknown {
                     self.version = Version::Two;
@@ -220,11 +227,13 @@ impl Talk {
             // So long are short blocks of fields too.
             let may_be_request = matches!(data.content, PING | TWO_UPDATES);
             if self.stage != Stage::Waiting && may_be_request && !due.after(data.ack) {
-                self.maybe = Some((data.seq, data.ts_ns));
+                (self.held, self.held_ns, self.expected) = (Held::Request, data.ts_ns, data.seq);
             }
             return;
         }
-        self.maybe = None;
+        if self.held == Held::Request {
+            self.held = Held::Nothing;
+        }
         if self.stage == Stage::Waiting {
             if self.held == Held::Nothing || due.after(data.ack) {
                 return self.go_on(data);
@@ -234,7 +243,7 @@ impl Talk {
         }
         // What comes before the first response does not wait for requests.
         let is_answering = self.stage == Stage::Answering;
-        let is_early = due.after(data.ack) && (is_answering || !self.is_leading);
+        let is_early = due.after(data.ack) && (is_answering || !self.is_leading());
         if is_early && is_answering {
             // The rest of a long request, or another one that does not wait.
             self.crowd();
@@ -252,7 +261,7 @@ impl Talk {
 
     /// A request begins.
     fn ask(&mut self, seq: SeqNumber, ts_ns: u64, ack: SeqNumber) {
-        self.stage = Stage::Waiting;
+        (self.stage, self.held) = (Stage::Waiting, Held::Nothing);
         let before_ns = self.last_ns.max(self.sent_ns);
         if before_ns > 0 && ts_ns.saturating_sub(before_ns) > PAUSE_NS {
             self.crowd = 0;
@@ -300,15 +309,16 @@ impl Talk {
         server: Option<&mut Server>,
         done: impl FnOnce(Estimate),
     ) {
-        self.is_counted = false;
+        self.marks.set(Marks::COUNTED, false);
         if self.is_hidden && data.content == ALERT {
             return self.pass_over(data);
         }
-        if let Some((seq, ts_ns)) = self.maybe
-            && data.ack.after(seq)
+        if self.held == Held::Request
+            && data.ack.after(self.expected)
             && !self.is_control_of_server(data.content)
         {
-            self.maybe = None;
+            let (seq, ts_ns) = (self.expected, self.held_ns);
+            self.held = Held::Nothing;
             let is_quiet = ts_ns.saturating_sub(self.last_ns) > END_NS;
             if data.content < LARGE || is_quiet {
                 // What looked like a control frame has an answer.
@@ -335,7 +345,7 @@ impl Talk {
 
     /// Whether a record belongs to what a server sends before its first response.
     fn is_ahead(&mut self, data: &Data, server: Option<&mut Server>) -> bool {
-        if !self.is_leading {
+        if !self.is_leading() {
             return false;
         }
         let Some(server) = server else { return false };
@@ -343,8 +353,9 @@ impl Talk {
             self.tickets = self.tickets.saturating_add(1);
             return true;
         }
-        if self.may_be_two() && !self.has_settings && data.content <= LONGEST_SETTINGS {
-            self.has_settings = true;
+        if self.may_be_two() && !self.marks.has(Marks::SETTINGS) && data.content <= LONGEST_SETTINGS
+        {
+            self.marks.set(Marks::SETTINGS, true);
             return true;
         }
         if self.stage == Stage::Idle && self.is_hidden && LENGTHS.contains(&data.len) {
@@ -370,7 +381,7 @@ impl Talk {
             return self.pass_over(data);
         }
         if !has_seen {
-            if !self.is_leading {
+            if !self.is_leading() {
                 self.crowd();
             }
             return;
@@ -385,7 +396,7 @@ impl Talk {
                 return self.pass_over(data);
             }
         } else if self.is_control_of_server(data.content) {
-            let may_be_head = data.content != SETTINGS_ACK && !self.is_leading;
+            let may_be_head = data.content != SETTINGS_ACK && !self.is_leading();
             if may_be_head && self.held == Held::Nothing {
                 (self.held, self.held_ns, self.held_len) = (Held::Control, data.ts_ns, data.len);
             }
@@ -394,11 +405,12 @@ impl Talk {
         match self.held {
             Held::Ticket
                 if self.version == Version::Two
-                    && !self.has_settings
+                    && !self.marks.has(Marks::SETTINGS)
                     && data.content <= LONGEST_SETTINGS =>
             {
                 // The first frame of a server is SETTINGS (RFC 9113 sec. 3.4): nothing before it was.
-                (self.held, self.has_settings, self.tickets) = (Held::Nothing, true, 1);
+                (self.held, self.tickets) = (Held::Nothing, 1);
+                self.marks.set(Marks::SETTINGS, true);
                 return self.pass_over(data);
             }
             Held::Ticket if self.held_len == data.len => {
@@ -424,11 +436,11 @@ impl Talk {
                 }
                 self.held = Held::Nothing;
             }
-            Held::Nothing => {
+            Held::Nothing | Held::Request => {
                 let knows_none = server
                     .as_deref()
                     .is_some_and(|server| server.sends_none(self.is_resumed));
-                let may_be_ticket = self.is_leading
+                let may_be_ticket = self.is_leading()
                     && self.is_hidden
                     && self.tickets == 0
                     && !knows_none
@@ -437,14 +449,14 @@ impl Talk {
                     (self.held, self.held_ns, self.held_len) = (Held::Ticket, data.ts_ns, data.len);
                     return self.pass_over(data);
                 }
-                if self.is_leading && self.version == Version::One && !knows_none {
+                if self.is_leading() && self.version == Version::One && !knows_none {
                     // Whether tickets come before it is not known of this server yet.
                     self.doubt(match self.tickets {
                         1.. => self.best,
                         0 => Confidence::Likely,
                     });
                 }
-                if let Some(server) = server.filter(|_| self.is_leading && self.tickets == 0) {
+                if let Some(server) = server.filter(|_| self.is_leading() && self.tickets == 0) {
                     server.count_without(self.is_resumed);
                 }
             }
@@ -478,115 +490,22 @@ impl Talk {
     /// A record of the server behind the beginning of the response.
     fn on_more(&mut self, data: &Data) {
         let is_late = data.ts_ns.saturating_sub(self.last_ns) > END_NS;
-        self.is_counted = match data.content {
-            SETTINGS_ACK | KEY_UPDATE => !is_late,
-            content => !self.is_control_of_server(content),
-        };
-        if self.is_counted {
+        self.marks.set(
+            Marks::COUNTED,
+            match data.content {
+                SETTINGS_ACK | KEY_UPDATE => !is_late,
+                content => !self.is_control_of_server(content),
+            },
+        );
+        if self.marks.has(Marks::COUNTED) {
             self.response_bytes += u64::from(data.content);
         }
     }
 
     /// The server's record at hand has ended.
     pub(super) const fn on_server_end(&mut self, ts_ns: u64) {
-        if self.is_counted {
+        if self.marks.has(Marks::COUNTED) {
             self.last_ns = ts_ns;
         }
     }
-
-    /// Records of a side that the other one has received were missed.
-    pub(super) fn on_missed(
-        &mut self,
-        side: Side,
-        ts_ns: u64,
-        server: Option<&mut Server>,
-        done: impl FnOnce(Estimate),
-    ) {
-        match (side, self.stage) {
-            (Side::Server, Stage::Waiting) => {
-                // The response was among them, or began with them.
-                self.doubt(Confidence::CannotTell);
-                self.answer(ts_ns);
-            }
-            (Side::Client, Stage::Waiting) => self.doubt(Confidence::Likely),
-            // Perhaps another request: whose response comes next is not known.
-            (Side::Client, Stage::Answering) => self.finish(server, done),
-            (Side::Client, Stage::Idle) => self.is_leading = false,
-            (Side::Server, Stage::Answering | Stage::Idle) => {}
-        }
-    }
-
-    /// Bytes of the server, in records that are not known.
-    pub(super) fn on_server_bytes(&mut self, bytes: u32, ts_ns: u64) {
-        match self.stage {
-            Stage::Answering => {
-                self.last_ns = ts_ns;
-                self.response_bytes += u64::from(bytes);
-            }
-            Stage::Waiting => self.doubt(Confidence::CannotTell),
-            Stage::Idle => {}
-        }
-    }
-
-    /// The transaction at hand is over.
-    pub(super) fn finish(&mut self, server: Option<&mut Server>, done: impl FnOnce(Estimate)) {
-        if self.stage == Stage::Waiting && self.held != Held::Nothing {
-            self.answer_held();
-        }
-        let stage = std::mem::take(&mut self.stage);
-        if stage == Stage::Idle {
-            return;
-        }
-        let is_answered = stage == Stage::Answering;
-        if is_answered && self.is_leading {
-            self.is_leading = false;
-            if let Some(server) = server {
-                server.count(self.tickets, self.is_resumed);
-            }
-        }
-        self.note_short(is_answered);
-        if self.short_turns >= SHORT_TURNS && self.version != Version::Two {
-            self.doubt(Confidence::CannotTell);
-        }
-        let can_tell = is_answered && self.confidence != Confidence::CannotTell;
-        done(Estimate {
-            request_ns: self.request_ns,
-            response_ns: can_tell.then_some(self.response_ns),
-            last_ns: is_answered.then_some(self.last_ns),
-            request_bytes: u64::from(self.request_bytes),
-            response_bytes: if is_answered { self.response_bytes } else { 0 },
-            interim_responses: self.interim_responses,
-            retransmissions: self.retransmissions,
-            confidence: self.confidence,
-        });
-        (self.interim_responses, self.retransmissions) = (0, 0);
-        self.request_bytes = 0;
-    }
-
-    /// Counts short turns in a row.
-    fn note_short(&mut self, is_answered: bool) {
-        let is_short =
-            u64::from(self.request_bytes) < SHORT && (!is_answered || self.response_bytes < SHORT);
-        self.short_turns = if is_short {
-            self.short_turns.saturating_add(1)
-        } else {
-            0
-        };
-    }
-}
-
-/// Whether so many bytes may be frames of HTTP/2 that belong to no stream's messages: SETTINGS without content,
-/// `WINDOW_UPDATE`, `RST_STREAM`, PING, GOAWAY without text, or two of them.
-const fn is_control(content: u16) -> bool {
-    matches!(content, SETTINGS_ACK | UPDATE | PING | TWO_UPDATES)
-}
-
-/// Whether so many bytes may be what a client of HTTP/2 sends first: the preface, alone or with SETTINGS of up to eight
-/// values and a `WINDOW_UPDATE` (RFC 9113 sec. 3.4).
-fn is_preface(content: u16) -> bool {
-    let Some(settings) = content.checked_sub(24 + 9) else {
-        return content == 24;
-    };
-    let is_list = |len: u16| len.is_multiple_of(6) && len / 6 <= 8;
-    is_list(settings) || (settings >= 13 && is_list(settings - 13))
 }
