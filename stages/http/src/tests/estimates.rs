@@ -289,6 +289,16 @@ fn requests_that_do_not_wait_are_not_told_apart() {
 }
 
 #[test]
+fn a_version_that_the_handshake_does_not_say_is_a_guess() {
+    // The choice of the server stands in one record with other messages.
+    let mut talk = opened(talk_to(40_000, 443), &["h2", "http/1.1"], 900);
+    talk.server_sends([record(DATA, TICKET), record(DATA, TICKET)].concat())
+        .client_sends(data(120))
+        .server_sends(data(3000));
+    assert_eq!(look(&talk), [("1.1", LIKELY, Some(1), 120, 3000, Complete)]);
+}
+
+#[test]
 fn streams_one_by_one_and_at_the_same_time() {
     let mut talk = of_two(40_000);
     for _ in 0..3 {

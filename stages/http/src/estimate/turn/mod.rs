@@ -213,14 +213,18 @@ impl Talk {
         }
         if self.may_be_two() && !self.marks.has(Marks::PREFACE) {
             self.marks.set(Marks::PREFACE, true);
-            if is_preface(data.content) {
-                if self.version == Version::Unknown {
-                    self.version = Version::Two;
-                }
-                return;
-            }
+            let begins_two = is_preface(data.content);
             if self.version == Version::Unknown {
-                self.version = Version::One;
+                // The handshake did not say it: a guess.
+                self.best = self.best.max(Confidence::Likely);
+                self.version = if begins_two {
+                    Version::Two
+                } else {
+                    Version::One
+                };
+            }
+            if begins_two {
+                return;
             }
         }
         if self.may_be_two() && self.is_control_of_client(data.content) {
