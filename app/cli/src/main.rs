@@ -29,6 +29,7 @@ mod schema;
 mod screen;
 #[cfg(feature = "kafka")]
 mod sketches;
+mod table;
 mod view;
 
 use std::process::ExitCode;

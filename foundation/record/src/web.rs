@@ -29,12 +29,12 @@ impl Source {
 /// How far an estimate is to be trusted; what is worse is greater.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum Confidence {
-    /// Nothing else can have happened, but for a peer that plays tricks.
+    /// No other explanation fits, unless a peer manipulates lengths.
     #[default]
     Exact,
-    /// Something else would look the same, and is rare.
+    /// Another explanation fits, and is rare.
     Likely,
-    /// More than one thing may have happened: there is no response time.
+    /// Several explanations fit: no response time is given.
     CannotTell,
 }
 

@@ -9,7 +9,7 @@
 use std::net::IpAddr;
 
 use linkweir_engine::hash::{Endpoint, flow_hash, mix};
-use linkweir_wire::{Network, Tcp};
+use linkweir_wire::{Network, Side, Tcp};
 
 /// The two sides of a TCP connection, in the order in which the holder uses them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,6 +47,15 @@ impl Connection {
         };
         let hash = ConnectionHash::new(seed, &ordered).with(Meaning::Direction, 0);
         u32::try_from(hash >> 32).unwrap_or_default()
+    }
+
+    /// Who of this connection, client first, sent what goes in `direction`; nothing where that is of another one.
+    pub(crate) fn sender(&self, direction: &Self) -> Option<Side> {
+        match *direction {
+            of_client if of_client == *self => Some(Side::Client),
+            of_server if of_server.reversed() == *self => Some(Side::Server),
+            _ => None,
+        }
     }
 
     /// A 32-bit hash that is the same for both directions.

@@ -11,11 +11,11 @@ use linkweir_record::human::{counted, scaled};
 
 use super::args::CheckArgs;
 use super::config::GatewayConfig;
-use super::table::lines;
 use super::try_out;
 use crate::exit::Exit;
 use crate::files::print;
 use crate::outputs::restrict_reader;
+use crate::table::lines;
 
 /// The policy of the package, with every key.
 const EXAMPLE: &str = include_str!("../../../../packaging/gateway.toml");

@@ -11,7 +11,6 @@ mod shared;
 mod snapshot;
 mod status;
 mod steps;
-mod table;
 mod try_out;
 mod unseen;
 mod watchdog;

@@ -11,8 +11,8 @@ use linkweir_record::human::{counted, scaled, span, thousands};
 use super::args::StatusArgs;
 use super::config::control_path;
 use super::control;
-use super::table::lines;
 use crate::exit::{Exit, warn};
+use crate::table::lines;
 
 /// Runs the command.
 pub(super) fn run(args: &StatusArgs) -> anyhow::Result<Exit> {

@@ -19,11 +19,11 @@ use linkweir_wire::{Fragments, Network, Packet, TcpFlags, Timestamp, Transport, 
 
 use super::args::CheckArgs;
 use super::config::GatewayConfig;
-use super::table::lines;
 use crate::clock;
 use crate::exit::{Exit, say, warn};
 use crate::outputs::{self, ReportedLosses};
 use crate::signals::Signals;
+use crate::table::lines;
 
 /// How far packets of a capture may be out of order, nanoseconds.
 const MOST_BACK_NS: u64 = 10_000_000_000;

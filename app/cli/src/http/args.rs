@@ -153,7 +153,7 @@ pub(crate) enum Switch {
     Off,
 }
 
-/// How TLS is decrypted, and what is told of it without.
+/// How TLS is decrypted, and whether it is estimated where it cannot be.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "TLS")]
 pub(crate) struct KeyArgs {
@@ -164,8 +164,8 @@ pub(crate) struct KeyArgs {
     #[arg(long, value_name = "FILE|FIFO", value_hint = ValueHint::FilePath)]
     pub(crate) keys: Option<PathBuf>,
 
-    /// Estimate transactions of HTTPS that no secret opens, from the lengths and the order of TLS records: one record each, with
-    /// `source` `estimate`, without method, URI and status code. `confidence` says how far a response time is to be trusted.
+    /// Estimate HTTPS transactions that cannot be decrypted, from the lengths and the order of TLS records: one record each,
+    /// with `source` `estimate`, without method, URI and status code. `confidence` says how reliable its response time is.
     #[arg(
         long,
         value_name = "on|off",
@@ -174,8 +174,8 @@ pub(crate) struct KeyArgs {
     )]
     pub(crate) estimate: Switch,
 
-    /// Estimate transactions that were decrypted too, write both records, and print at the end how far the estimates
-    /// were from the truth.
+    /// Estimate decrypted transactions too, write both records, and print at the end how much the estimated response
+    /// times differ from the decrypted ones.
     #[arg(long, conflicts_with_all = ["packets_of"])]
     pub(crate) check_estimates: bool,
 

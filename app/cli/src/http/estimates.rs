@@ -2,7 +2,6 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::rc::Rc;
 
 use linkweir_engine::{Sink, SinkError};
@@ -10,6 +9,8 @@ use linkweir_record::human::{percent, span, thousands};
 use linkweir_record::schema::Endpoint;
 use linkweir_record::{Confidence, HttpBatch, HttpKind, HttpTransaction, RecordBatch as _, Source};
 use linkweir_sketch::LogLinear;
+
+use crate::table::lines;
 
 /// Requests that may wait for their other record; with more, the oldest is judged as it is.
 const MOST: usize = 1 << 17;
@@ -145,10 +146,10 @@ impl Check {
             "p90",
             "p99",
             "max",
-            "max time",
+            "max error",
             "no request",
         ];
-        let mut rows = vec![head.map(str::to_owned)];
+        let mut rows = Vec::new();
         for ((version, confidence), tally) in &self.tallies {
             let timed = tally.estimates - tally.untimed - tally.invented;
             let quantile = |q: f64| match tally.relative.quantile(q) {
@@ -156,7 +157,7 @@ impl Check {
                 None => "-".to_owned(),
             };
             let largest = tally.absolute.max().map_or_else(|| "-".to_owned(), span);
-            rows.push([
+            rows.push(vec![
                 if version.is_empty() { "?" } else { version }.to_owned(),
                 confidence.as_str().to_owned(),
                 thousands(tally.estimates),
@@ -174,24 +175,7 @@ impl Check {
                 thousands(tally.invented),
             ]);
         }
-        let mut widths = [0; 11];
-        for row in &rows {
-            for (width, cell) in widths.iter_mut().zip(row) {
-                *width = cell.len().max(*width);
-            }
-        }
-        for row in rows {
-            let cells = row.iter().zip(widths).zip(0..);
-            let cells = cells.map(|((cell, width), at)| match at {
-                0 | 1 => format!("{cell:<width$}"),
-                _ => format!("{cell:>width$}"),
-            });
-            let _always = writeln!(
-                text,
-                "  {}",
-                cells.collect::<Vec<_>>().join("  ").trim_end()
-            );
-        }
+        text.push_str(&lines(&head, &rows).join("\n"));
         text
     }
 }

@@ -213,7 +213,7 @@ fn count(number: usize) -> [u8; 2] {
     [b'0' + number / 10, b'0' + number % 10]
 }
 
-/// First and last character of a protocol; where one of them is no letter or digit, first and last of its hexadecimal
+/// First and last character of a protocol; where either is not a letter or digit, first and last of its hexadecimal
 /// digits.
 fn ends(protocol: &[u8]) -> [u8; 2] {
     let (Some(first), Some(last)) = (protocol.first(), protocol.last()) else {

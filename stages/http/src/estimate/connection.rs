@@ -9,7 +9,7 @@ use linkweir_record::Confidence;
 use linkweir_table::{Chain, Chunks};
 use linkweir_wire::{SeqNumber, Side, TcpFlags};
 
-use super::tickets::Servers;
+use super::tickets::{Server, Servers};
 use super::turn::{Data, Estimate, Talk, Version};
 use super::walk::{Came, Event, Walk};
 use crate::key::Connection;
@@ -80,6 +80,16 @@ pub(super) struct Common {
     pub(super) texts: Texts,
     pub(super) scratch: Vec<u8>,
     pub(super) servers: Servers,
+}
+
+impl Common {
+    /// What is known of a server that may still send what is no response.
+    fn leading(&mut self, talk: &Talk, connection: &Connection) -> Option<&mut Server> {
+        match talk.is_leading() {
+            true => self.servers.of(connection),
+            false => None,
+        }
+    }
 }
 
 impl Estimated {
@@ -189,10 +199,7 @@ impl Estimated {
             state.talk.on_acknowledged(ack, segment.ts_ns, true);
         } else if segment.has_ack && ack - other.next() > 1 && state.phase == Phase::Open {
             other.skip(ack);
-            let server = match state.talk.is_leading() {
-                true => common.servers.of(&self.connection),
-                false => None,
-            };
+            let server = common.leading(&state.talk, &self.connection);
             state
                 .talk
                 .on_missed(side.other(), segment.ts_ns, server, &mut done);
@@ -260,10 +267,7 @@ impl Estimated {
 
     /// The transaction at hand is over.
     pub(super) fn finish(&mut self, common: &mut Common, done: impl FnMut(Estimate)) {
-        let server = match self.state.talk.is_leading() {
-            true => common.servers.of(&self.connection),
-            false => None,
-        };
+        let server = common.leading(&self.state.talk, &self.connection);
         self.state.talk.finish(server, done);
     }
 
@@ -328,10 +332,7 @@ impl State {
             }
             _ => return,
         }
-        let server = match self.talk.is_leading() {
-            true => common.servers.of(connection),
-            false => None,
-        };
+        let server = common.leading(&self.talk, connection);
         match side {
             Side::Client => self.talk.on_client(&data, due, server, done),
             Side::Server => self.talk.on_server(&data, server, done),

@@ -75,16 +75,9 @@ impl Estimates {
     }
 
     fn find(&self, direction: &Connection) -> Option<(Id, Side)> {
-        let reversed = direction.reversed();
-        let id = self.table.find(direction.file_under(self.seed), |entry| {
-            entry.connection == *direction || entry.connection == reversed
-        })?;
-        let is_client = self.table.get(id)?.connection == *direction;
-        let side = if is_client {
-            Side::Client
-        } else {
-            Side::Server
-        };
+        let is_it = |entry: &Estimated| entry.connection.sender(direction).is_some();
+        let id = self.table.find(direction.file_under(self.seed), is_it)?;
+        let side = self.table.get(id)?.connection.sender(direction)?;
         Some((id, side))
     }
 }

@@ -258,19 +258,10 @@ impl Connections {
 
     /// The connection of a segment's direction, and who sent it.
     pub(crate) fn find(&self, direction: &Connection) -> Option<(Id, Side)> {
-        let reversed = direction.reversed();
-        let id = self.table.find(direction.file_under(self.seed), |entry| {
-            entry.connection == *direction || entry.connection == reversed
-        })?;
-        let is_client = self.table.get(id)?.connection == *direction;
-        Some((
-            id,
-            if is_client {
-                Side::Client
-            } else {
-                Side::Server
-            },
-        ))
+        let is_it = |entry: &Entry| entry.connection.sender(direction).is_some();
+        let id = self.table.find(direction.file_under(self.seed), is_it)?;
+        let side = self.table.get(id)?.connection.sender(direction)?;
+        Some((id, side))
     }
 
     /// Whether secrets have opened a connection.

@@ -2,7 +2,7 @@
 
 /// Rows of cells under a head; columns as wide as their widest cell. A column of numbers stands to the
 /// right.
-pub(super) fn lines(head: &[&str], rows: &[Vec<String>]) -> Vec<String> {
+pub(crate) fn lines(head: &[&str], rows: &[Vec<String>]) -> Vec<String> {
     let width = |at: usize| {
         let cells = rows
             .iter()
