@@ -7,7 +7,7 @@ use std::net::IpAddr;
 use std::path::Path;
 use std::process::Command;
 
-/// Runs the binary over a capture.
+/// Runs the binary over a capture. Without estimates: tshark has no key either, and shows no request of TLS.
 ///
 /// # Errors
 /// The run failed (exit 1, data lost, is none: captures here are cut and corrupt on purpose), or its
@@ -15,7 +15,8 @@ use std::process::Command;
 pub(super) fn read(binary: &Path, capture: &Path) -> Result<Findings> {
     let summary_file = std::env::temp_dir().join(format!("oracle-{}.json", std::process::id()));
     let output = Command::new(binary)
-        .args(["http", "-q", "--format", "jsonl", "-w", "-"])
+        .args(["http", "-q", "--estimate", "off"])
+        .args(["--format", "jsonl", "-w", "-"])
         .arg("--summary")
         .arg(&summary_file)
         .arg("-r")
