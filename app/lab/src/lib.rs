@@ -14,6 +14,7 @@ pub mod report;
 pub mod scenario;
 
 mod curves;
+pub mod encrypted;
 mod error;
 pub mod failover;
 mod gateway;
@@ -56,6 +57,7 @@ pub fn run(
         Kind::Overload(settings) => overload::run(settings, &mut testbed)?,
         Kind::Failover(settings) => failover::run(settings, &mut testbed)?,
         Kind::P2p(settings) => p2p::run(settings, &mut testbed)?,
+        Kind::Encrypted(settings) => encrypted::run(settings, &mut testbed)?,
     };
     report.begin_with("scenario", &scenario.title);
     report.begin_with("seed", &order.seed.to_string());

@@ -10,6 +10,7 @@ use linkweir_cli::lab::LabArgs;
 use linkweir_cli::{exit, panics};
 use linkweir_lab::p2p;
 
+use command::https::{self, ClientArgs};
 use command::line::{self, LineArgs};
 
 // No text of its own: its help is that of `linkweir lab`.
@@ -37,6 +38,11 @@ enum Part {
     Line(LineArgs),
     #[command(hide = true)]
     Peer(PeerArgs),
+    /// The origin behind a web server, in the directory where it is started.
+    #[command(hide = true)]
+    Origin,
+    #[command(hide = true)]
+    Client(ClientArgs),
 }
 
 /// A peer of FastTrack, Gnutella, MSN, MSNFTP or eDonkey for one transfer or one conversation.
@@ -56,6 +62,8 @@ fn main() -> ExitCode {
     let outcome = match cli.part {
         None => command::run(&cli.lab),
         Some(Part::Line(args)) => line::run(&args),
+        Some(Part::Origin) => https::origin(),
+        Some(Part::Client(args)) => https::client(&args),
         // Its exit codes are its own.
         Some(Part::Peer(args)) => return p2p::speak(&args.words).into(),
     };

@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde::Deserialize;
 
 use crate::error::LabError;
-use crate::{failover, overload, p2p, regenerate, traffic};
+use crate::{encrypted, failover, overload, p2p, regenerate, traffic};
 
 /// What comes with the program: name and text.
 const BUILT_IN: &[(&str, &str)] = &[
@@ -23,6 +23,9 @@ const BUILT_IN: &[(&str, &str)] = &[
     ),
     ("overload", include_str!("../scenarios/overload.toml")),
     ("failover", include_str!("../scenarios/failover.toml")),
+    ("tls", include_str!("../scenarios/tls.toml")),
+    ("h2", include_str!("../scenarios/h2.toml")),
+    ("h3", include_str!("../scenarios/h3.toml")),
 ];
 
 /// Longest file of a scenario, bytes.
@@ -54,6 +57,8 @@ pub enum Kind {
     Overload(overload::Settings),
     /// Parts killed in the middle of traffic.
     Failover(failover::Settings),
+    /// Response times of HTTPS without keys.
+    Encrypted(encrypted::Settings),
 }
 
 /// The text of a file.
@@ -68,6 +73,7 @@ struct File {
     regenerate: Option<regenerate::Settings>,
     overload: Option<overload::Settings>,
     failover: Option<failover::Settings>,
+    encrypted: Option<encrypted::Settings>,
 }
 
 impl Scenario {
@@ -120,10 +126,12 @@ impl Scenario {
     /// # Errors
     /// They are not; the error says which.
     pub fn check(&self) -> Result<(), LabError> {
-        let Kind::Traffic(settings) = &self.kind else {
-            return Ok(());
+        let checked = match &self.kind {
+            Kind::Traffic(settings) => settings.check(),
+            Kind::Encrypted(settings) => settings.check(),
+            _ => Ok(()),
         };
-        settings.check().map_err(|why| LabError::Scenario {
+        checked.map_err(|why| LabError::Scenario {
             name: self.name.clone(),
             why,
         })
@@ -137,6 +145,7 @@ impl Scenario {
             Kind::Regenerate(settings) => settings.duration = duration,
             Kind::Overload(settings) => settings.duration = duration,
             Kind::Failover(settings) => settings.set_duration(duration),
+            Kind::Encrypted(settings) => settings.duration = duration,
         }
     }
 
@@ -147,8 +156,8 @@ impl Scenario {
             Kind::P2p(settings) => settings.rate = rate,
             Kind::Regenerate(settings) => settings.rate = rate,
             Kind::Failover(settings) => settings.rate = rate,
-            // The server says what it can do.
-            Kind::Overload(_) => {}
+            // The server says what it can do; clients ask one thing after the other.
+            Kind::Overload(_) | Kind::Encrypted(_) => {}
         }
     }
 }
@@ -165,11 +174,12 @@ fn read(name: &str, text: &str) -> Result<Scenario, LabError> {
         file.regenerate.map(Kind::Regenerate),
         file.overload.map(Kind::Overload),
         file.failover.map(Kind::Failover),
+        file.encrypted.map(Kind::Encrypted),
     ];
     let mut kinds = kinds.into_iter().flatten();
     let (Some(kind), None) = (kinds.next(), kinds.next()) else {
         return Err(wrong(
-            "a scenario has exactly one table that says what is done: [traffic], [p2p], [regenerate], [overload], [failover]".to_owned(),
+            "a scenario has exactly one table that says what is done: [traffic], [p2p], [regenerate], [overload], [failover], [encrypted]".to_owned(),
         ));
     };
     if file.title.contains(char::is_control) {

@@ -181,7 +181,7 @@ impl<'a> Testbed<'a> {
 }
 
 /// Debian's packages of the programs that the laboratory uses.
-const PACKAGES: [(&str, &str); 12] = [
+const PACKAGES: [(&str, &str); 16] = [
     ("ip", "iproute2"),
     ("tc", "iproute2"),
     ("sysctl", "procps"),
@@ -194,6 +194,10 @@ const PACKAGES: [(&str, &str); 12] = [
     ("aria2c", "aria2"),
     ("opentracker", "opentracker"),
     ("mktorrent", "mktorrent"),
+    ("tcpdump", "tcpdump"),
+    ("openssl", "openssl"),
+    ("curl", "curl"),
+    ("caddy", "caddy"),
 ];
 
 /// That these programs are installed.

@@ -30,9 +30,9 @@ pub(crate) struct LineArgs {
     #[arg(long, value_name = "PART", value_parser = part)]
     reorder: f64,
 
-    /// By how much more.
+    /// By how much more [default: no time].
     #[arg(long, value_name = "DURATION", value_parser = units::duration)]
-    delay: Duration,
+    delay: Option<Duration>,
 
     /// How long each frame is on its way, in each direction [default: no time].
     #[arg(long, value_name = "DURATION", value_parser = units::duration)]
@@ -61,7 +61,7 @@ pub(crate) fn run(args: &LineArgs) -> anyhow::Result<Exit> {
             latency: args.latency.unwrap_or_default(),
             loss: args.loss,
             reorder: args.reorder,
-            delay: args.delay,
+            delay: args.delay.unwrap_or_default(),
         },
         seed: args.seed,
     };

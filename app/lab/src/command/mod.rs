@@ -15,6 +15,7 @@ use std::io::{self, IsTerminal as _};
 use std::path::{Path, PathBuf};
 use steps::Steps;
 
+pub(crate) mod https;
 pub(crate) mod line;
 mod page;
 mod steps;

@@ -1,8 +1,8 @@
 //! A line between two interfaces that loses some segments and lets some come late, and counts what it
 //! does.
 //!
-//! It takes whole frames from each interface and gives them to the other. Only TCP segments come to
-//! harm: a lost answer of ARP would be felt, but no observer could explain it. The kernel's own
+//! It takes whole frames from each interface and gives them to the other. Only TCP segments and UDP datagrams come
+//! to harm: a lost answer of ARP would be felt, but no observer could explain it. The kernel's own
 //! emulator (`netem`) is not in every kernel, and does not say what it did to which kind of segment.
 //!
 //! A line between the clients and the gateway.
@@ -16,11 +16,11 @@
 
 use crate::error::LabError;
 use crate::program::{Ended, Program};
-use crate::testbed::Testbed;
+use crate::testbed::{Testbed, go_first};
 use linkweir_inject::{Port, PortError, PortOptions, SenderKind};
 use linkweir_load::frames::Frames;
 use linkweir_sys::wait::{any_readable, wall_clock_ns};
-use linkweir_testkit::gateway::Place;
+use linkweir_testkit::gateway::{LineEnds, Place};
 use linkweir_wire::Timestamp;
 use serde::Serialize;
 use std::os::fd::AsFd as _;
@@ -156,43 +156,61 @@ fn now() -> Timestamp {
 const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A line that runs.
-pub(crate) struct Line(Program);
+pub(crate) struct Line {
+    program: Program,
+    ends: LineEnds,
+}
 
 impl Line {
     /// Moves the clients in front of a line, and starts it.
     pub(crate) fn lay(testbed: &mut Testbed<'_>, harm: Harm) -> Result<Self, LabError> {
         let ends = testbed.net.put_before_line(Place::Client)?;
         testbed.clients = ends.host;
+        Self::start(testbed, ends, harm, "line")
+    }
+
+    /// Another line in the place of this one.
+    pub(crate) fn replace(
+        self,
+        testbed: &Testbed<'_>,
+        harm: Harm,
+        name: &str,
+    ) -> Result<Self, LabError> {
+        self.program.finish()?;
+        Self::start(testbed, self.ends, harm, name)
+    }
+
+    fn start(
+        testbed: &Testbed<'_>,
+        ends: LineEnds,
+        harm: Harm,
+        name: &str,
+    ) -> Result<Self, LabError> {
         let (loss, reorder) = (harm.loss.to_string(), harm.reorder.to_string());
-        let delay = format!("{}ns", harm.delay.as_nanos());
         let seed = testbed.order.seed.to_string();
-        let words = [
-            "line",
-            "--between",
-            ends.near,
-            "--and",
-            ends.far,
-            "--loss",
-            &loss,
-            "--reorder",
-            &reorder,
-            "--delay",
-            &delay,
-            "--seed",
-            &seed,
-        ];
-        let mut program = Program::start_part(testbed, Place::Client, "line", &words)?;
+        let mut words = vec!["line", "--between", ends.near, "--and", ends.far];
+        words.extend(["--loss", &loss, "--reorder", &reorder, "--seed", &seed]);
+        let times = [("--delay", harm.delay), ("--latency", harm.latency)];
+        let times = times.map(|(flag, time)| (flag, time, format!("{}ns", time.as_nanos())));
+        for (flag, time, text) in &times {
+            if !time.is_zero() {
+                words.extend([*flag, text]);
+            }
+        }
+        let mut program = Program::start_part(testbed, Place::Client, name, &words)?;
         let id = program.id();
         // A socket at each end.
         testbed.wait("the line", TIMEOUT, || {
             program.has_ended() || testbed.net.packet_sockets_of(Place::Client, id) >= 2
         })?;
         program.must_run()?;
-        Ok(Self(program))
+        // A frame that waits for a core would be one that the line delays.
+        go_first(testbed, id);
+        Ok(Self { program, ends })
     }
 
     /// Ends it.
     pub(crate) fn finish(self) -> Result<Ended, LabError> {
-        self.0.finish()
+        self.program.finish()
     }
 }

@@ -13,7 +13,7 @@ use std::time::Duration;
 const LATE_FRAMES: usize = 100_000;
 const LATE_BYTES: usize = 128 << 20;
 
-/// What is done to frames; only TCP segments are lost or come late.
+/// What is done to frames; only TCP segments and UDP datagrams are lost or come late.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Harm {
     /// How long each frame is on its way.
@@ -115,7 +115,9 @@ pub enum Kind {
     Ack,
     /// RST.
     Rst,
-    /// No TCP: never lost, never late.
+    /// A UDP datagram.
+    Datagram,
+    /// Neither TCP nor UDP: never lost, never late.
     Other,
 }
 
@@ -127,8 +129,10 @@ impl Kind {
         let Ok(packet) = decode(LinkType::ETHERNET, frame, wire_len) else {
             return (Self::Other, 0);
         };
-        let Transport::Tcp(tcp) = packet.transport else {
-            return (Self::Other, 0);
+        let tcp = match packet.transport {
+            Transport::Tcp(tcp) => tcp,
+            Transport::Udp(udp) => return (Self::Datagram, udp.payload_len.into()),
+            _ => return (Self::Other, 0),
         };
         let flags = tcp.flags();
         let kind = match tcp.payload_len {
@@ -142,7 +146,7 @@ impl Kind {
     }
 }
 
-/// Segments by kind.
+/// Segments by kind, and datagrams.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Segments {
     /// With SYN.
@@ -155,6 +159,8 @@ pub struct Segments {
     pub ack: u64,
     /// With RST.
     pub rst: u64,
+    /// Datagrams of UDP.
+    pub datagram: u64,
 }
 
 impl Segments {
@@ -166,6 +172,7 @@ impl Segments {
             Kind::Fin => &mut self.fin,
             Kind::Ack => &mut self.ack,
             Kind::Rst => &mut self.rst,
+            Kind::Datagram => &mut self.datagram,
             Kind::Other => return,
         };
         *count += 1;
@@ -174,7 +181,7 @@ impl Segments {
     /// All of them.
     #[must_use]
     pub const fn all(&self) -> u64 {
-        self.syn + self.data + self.fin + self.ack + self.rst
+        self.syn + self.data + self.fin + self.ack + self.rst + self.datagram
     }
 }
 
@@ -185,7 +192,7 @@ pub struct Counts {
     pub frames: u64,
     /// Frames handed on.
     pub passed: u64,
-    /// TCP segments received.
+    /// TCP segments and UDP datagrams received.
     pub segments: Segments,
     /// Those that were lost.
     pub lost: Segments,

@@ -24,6 +24,8 @@ const SHORT_TURNS: u8 = 12;
 const SHORT: u64 = 200;
 /// Shorter response times are not told by acknowledgments, which take some milliseconds by themselves, nanoseconds.
 const LEAST_BY_ACK_NS: u64 = 15_000_000;
+/// An empty frame of HTTP/2 as a record, with its header and what the widest encryption adds, bytes.
+const EMPTY_LEN: u32 = 5 + 9 + 40;
 /// Turns of HTTP/1.1 that are not believed behind one that did not wait for the one before.
 const CALM: u8 = 3;
 /// Where several streams were open at the same time, none is believed any more before a pause of so long, nanoseconds.
@@ -103,6 +105,8 @@ impl Marks {
     const ACKNOWLEDGED: u8 = 8;
     /// The server's record at hand belongs to the response.
     const COUNTED: u8 = 16;
+    /// The server's last record was an empty frame.
+    const EMPTY: u8 = 32;
 
     const fn has(self, mark: u8) -> bool {
         self.0 & mark != 0
@@ -247,7 +251,7 @@ impl Talk {
         }
         // What comes before the first response does not wait for requests.
         let is_answering = self.stage == Stage::Answering;
-        let is_early = due.after(data.ack) && (is_answering || !self.is_leading());
+        let is_early = self.is_before(due, data.ack) && (is_answering || !self.is_leading());
         if is_early && is_answering {
             // The rest of a long request, or another one that does not wait.
             self.crowd();
@@ -261,6 +265,13 @@ impl Talk {
         if self.version == Version::One && data.content < SHORTEST_REQUEST {
             self.doubt(Confidence::Likely);
         }
+    }
+
+    /// Whether the client had not heard the server out when it acknowledged this much. It may go on before an empty DATA
+    /// frame comes that only says that the response is over: it knows the length (RFC 9110 sec. 8.6).
+    fn is_before(&self, due: SeqNumber, ack: SeqNumber) -> bool {
+        let is_end = self.marks.has(Marks::EMPTY) && due.0.wrapping_sub(ack.0) <= EMPTY_LEN;
+        due.after(ack) && !is_end
     }
 
     /// A request begins.
@@ -314,6 +325,8 @@ impl Talk {
         done: impl FnOnce(Estimate),
     ) {
         self.marks.set(Marks::COUNTED, false);
+        let is_empty = self.may_be_two() && data.content == SETTINGS_ACK;
+        self.marks.set(Marks::EMPTY, is_empty);
         if self.is_hidden && data.content == ALERT {
             return self.pass_over(data);
         }
@@ -385,7 +398,10 @@ impl Talk {
             return self.pass_over(data);
         }
         if !has_seen {
-            if !self.is_leading() {
+            if self.marks.has(Marks::EMPTY) {
+                // The end of the response before, for which this client did not wait.
+                self.pass_over(data);
+            } else if !self.is_leading() {
                 self.crowd();
             }
             return;

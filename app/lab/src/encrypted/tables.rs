@@ -1,0 +1,390 @@
+//! The tables of both lines: who counted what, and how far an estimate is from those who know.
+
+use super::Part;
+use super::clients::STREAMS;
+use super::seen::{Confidence, Estimate, Keyed, Seen, View};
+use super::settings::{Protocol, Settings};
+use crate::curves::{complementary, quantile};
+use crate::report::{Axis, Curve, Picture, Report, Rule, Table, Unit};
+
+/// Estimates of HTTP/1.1 that have both packets right, at least.
+const RIGHT_HTTP1: f64 = 0.995;
+/// The same of `likely` estimates where a connection carries one request at a time.
+const RIGHT_ALONE: f64 = 0.98;
+/// The same where it carries several.
+const RIGHT_SEVERAL: f64 = 0.95;
+/// Error of the median estimate, as a part of the time that the client's clock says, at most.
+const MEDIAN: f64 = 0.005;
+/// The same of the 99th percentile.
+const P99: f64 = 0.02;
+/// The median by acknowledgments alone.
+const MEDIAN_ONE_WAY: f64 = 0.02;
+/// Responses that acknowledgments can time, seconds.
+const LONG_S: f64 = 0.05;
+/// The log of nginx has milliseconds.
+const LOG_S: f64 = 1.5e-3;
+
+/// All of it.
+pub(super) fn report(settings: &Settings, parts: &[Part]) -> Report {
+    let mut report = Report::default();
+    report.fact("server", format!("{:?}", settings.server));
+    report.fact("line", format!("{:?} in each direction", settings.latency));
+    report.fact(
+        "lossy line",
+        format!(
+            "the same, {} % lost, {} % {:?} later",
+            settings.loss * 100.0,
+            settings.reorder * 100.0,
+            settings.delay
+        ),
+    );
+    for part in parts {
+        let rules = Rules {
+            http: settings.http,
+            is_clean: part.harm.loss == 0.0,
+        };
+        report.tables.push(counts(part));
+        for (what, has_several) in [("one at a time", false), ("several at a time", true)] {
+            let seen: Vec<&Seen> = part
+                .seen
+                .iter()
+                .filter(|seen| seen.client.has_several == has_several)
+                .collect();
+            if seen.is_empty() {
+                continue;
+            }
+            let what = match settings.http {
+                Protocol::Http1 => String::new(),
+                _ => format!(", {what}"),
+            };
+            let title = |place: &str| format!("{} line{what}: {place}", part.name);
+            report.tables.push(classes(
+                &title("estimates at the clients"),
+                &seen,
+                rules,
+                has_several,
+            ));
+            report.tables.push(errors(
+                &title("beside the client's clock"),
+                &seen,
+                rules,
+                has_several,
+            ));
+            report.tables.push(log(
+                &title("beside the server's log"),
+                &seen,
+                rules,
+                has_several,
+            ));
+            if settings.http != Protocol::Http3 {
+                report.tables.push(one_way(
+                    &title("by what the clients send alone"),
+                    &seen,
+                    rules,
+                    has_several,
+                ));
+            }
+        }
+        report.pictures.push(picture(part));
+    }
+    report.notes.push(format!(
+        "right: the packets of request and response are those that the keys give. Several at a time: {STREAMS} requests on a \
+         connection. Errors are parts of the time that the clock says."
+    ));
+    report
+}
+
+/// What a row may be.
+#[derive(Debug, Clone, Copy)]
+struct Rules {
+    http: Protocol,
+    is_clean: bool,
+}
+
+impl Rules {
+    /// A goal that holds where nothing is lost and a connection carries one request at a time.
+    const fn quiet(self, has_several: bool, rule: Rule) -> Rule {
+        match self.is_clean && !has_several {
+            true => rule,
+            false => Rule::Shown,
+        }
+    }
+}
+
+/// A figure of each client.
+fn cells(seen: &[&Seen], figure: impl Fn(&Seen) -> Option<f64>) -> Vec<Option<f64>> {
+    seen.iter().map(|seen| figure(seen)).collect()
+}
+
+fn names(seen: &[&Seen]) -> Vec<&'static str> {
+    seen.iter().map(|seen| seen.client.name).collect()
+}
+
+fn counts(part: &Part) -> Table {
+    let title = format!("{} line: transactions", part.name);
+    let mut table = Table::new(&title, &["client", "log", "keys"]);
+    for seen in &part.seen {
+        let named = seen.near.keyed.iter().filter(|keyed| keyed.clock.is_some());
+        let cells = [seen.clock, seen.logged, named.count()];
+        let cells = cells.map(|count| u64::try_from(count).ok());
+        table.count(seen.client.name, Rule::Same, &cells);
+    }
+    table
+}
+
+/// How many estimates there are of which confidence, and how many of them are right.
+fn classes(title: &str, seen: &[&Seen], rules: Rules, has_several: bool) -> Table {
+    let mut table = Table::new(title, &names(seen));
+    let count = |seen: &Seen| Some(seen.near.keyed.len() as f64);
+    table.row(
+        "transactions by the keys",
+        Unit::Count,
+        Rule::Shown,
+        &cells(seen, count),
+    );
+    let found = |seen: &Seen| {
+        let found = seen.near.keyed.iter().filter(|keyed| keyed.is_estimated);
+        part(found.count(), seen.near.keyed.len())
+    };
+    table.row(
+        "  their requests estimated",
+        Unit::Part,
+        Rule::Shown,
+        &cells(seen, found),
+    );
+    for (name, confidence) in [
+        ("exact", Confidence::Exact),
+        ("likely", Confidence::Likely),
+        ("cannot_tell", Confidence::CannotTell),
+    ] {
+        let of = |seen: &Seen| {
+            let of = seen.near.of(confidence);
+            part(of.count(), seen.near.estimates.len())
+        };
+        table.row(
+            &format!("  {name}"),
+            Unit::Part,
+            Rule::Shown,
+            &cells(seen, of),
+        );
+    }
+    let right = |confidence| {
+        move |seen: &Seen| {
+            let of = seen.near.of(confidence);
+            part(
+                of.filter(|one| one.is_right()).count(),
+                seen.near.of(confidence).count(),
+            )
+        }
+    };
+    let (exact, likely) = match (rules.http, has_several) {
+        (Protocol::Http1, _) => (Rule::AtLeast(RIGHT_HTTP1), Rule::Shown),
+        (_, false) => (Rule::Shown, Rule::AtLeast(RIGHT_ALONE)),
+        (_, true) => (Rule::Shown, Rule::AtLeast(RIGHT_SEVERAL)),
+    };
+    if rules.http == Protocol::Http1 {
+        table.row(
+            "right, of exact",
+            Unit::Part,
+            exact,
+            &cells(seen, right(Confidence::Exact)),
+        );
+    }
+    table.row(
+        "right, of likely",
+        Unit::Part,
+        likely,
+        &cells(seen, right(Confidence::Likely)),
+    );
+    if rules.http == Protocol::Http1 {
+        let all = |seen: &Seen| {
+            let right = seen.near.estimates.iter().filter(|one| one.is_right());
+            part(right.count(), seen.near.keyed.len())
+        };
+        let rule = rules.quiet(has_several, Rule::AtLeast(RIGHT_HTTP1));
+        table.row(
+            "right, of all transactions",
+            Unit::Part,
+            rule,
+            &cells(seen, all),
+        );
+    }
+    let invented = |seen: &Seen| {
+        let invented = seen.near.estimates.iter().filter(|one| one.truth.is_none());
+        part(invented.count(), seen.near.estimates.len())
+    };
+    table.row(
+        "no request in that packet",
+        Unit::Part,
+        Rule::Shown,
+        &cells(seen, invented),
+    );
+    table
+}
+
+/// Errors of estimates with a time, beside the client's clock.
+fn errors(title: &str, seen: &[&Seen], rules: Rules, has_several: bool) -> Table {
+    let mut table = Table::new(title, &names(seen));
+    let first = |one: &Estimate, keyed: &Keyed| {
+        let clock = keyed.clock?.first_ns? as f64 / 1e9;
+        Some(((one.took_s? - clock) / clock).abs())
+    };
+    let last = |one: &Estimate, keyed: &Keyed| {
+        let clock = keyed.clock?.last_ns as f64 / 1e9;
+        one.took_s?;
+        Some(((one.last_s? - clock) / clock).abs())
+    };
+    let keys =
+        |one: &Estimate, keyed: &Keyed| Some(((one.took_s? - keyed.took_s) / keyed.took_s).abs());
+    let clock_of_keys = |_: &Estimate, keyed: &Keyed| {
+        let clock = keyed.clock?.first_ns? as f64 / 1e9;
+        Some(((keyed.took_s - clock) / clock).abs())
+    };
+    for (what, error, is_judged) in [
+        ("response time", &first as &Figure<'_>, true),
+        ("time to last byte", &last, false),
+        ("response time beside the keys", &keys, true),
+        ("with keys beside the clock", &clock_of_keys, false),
+    ] {
+        for (name, q, limit) in [("median error", 0.5, MEDIAN), ("99 %", 0.99, P99)] {
+            let rule = match is_judged {
+                true => rules.quiet(has_several, Rule::AtMost(limit)),
+                false => Rule::Shown,
+            };
+            let figures = cells(seen, |seen| seen.near.quantile(q, error));
+            if figures.iter().any(Option::is_some) {
+                table.row(&format!("{what}, {name}"), Unit::Part, rule, &figures);
+            }
+        }
+    }
+    table
+}
+
+/// Estimates in front of the server beside its log, and the server's time as it is seen at the clients.
+fn log(title: &str, seen: &[&Seen], rules: Rules, has_several: bool) -> Table {
+    let mut table = Table::new(title, &names(seen));
+    let logged = |_: &Estimate, keyed: &Keyed| Some(keyed.visit?.took_s);
+    let figures = cells(seen, |seen| seen.far.quantile(0.5, &logged));
+    table.row("log, median", Unit::Seconds, Rule::Shown, &figures);
+    let last = |one: &Estimate, keyed: &Keyed| {
+        one.took_s?;
+        Some((one.took_s? - keyed.visit?.took_s).abs())
+    };
+    let rule = rules.quiet(has_several, Rule::AtMost(LOG_S));
+    let figures = cells(seen, |seen| seen.far.quantile(0.5, &last));
+    table.row(
+        "response time at the server, median difference",
+        Unit::Seconds,
+        rule,
+        &figures,
+    );
+    let server = |one: &Estimate, keyed: &Keyed| {
+        one.took_s?;
+        Some((one.server_s? - keyed.visit?.took_s).abs())
+    };
+    let figures = cells(seen, |seen| seen.near.quantile(0.5, &server));
+    table.row(
+        "server time at the clients, median difference",
+        Unit::Seconds,
+        Rule::Shown,
+        &figures,
+    );
+    table
+}
+
+/// Estimates by acknowledgments, of responses of some length.
+fn one_way(title: &str, seen: &[&Seen], rules: Rules, has_several: bool) -> Table {
+    let mut table = Table::new(title, &names(seen));
+    let timed = |seen: &Seen| {
+        let timed = seen
+            .one_way
+            .estimates
+            .iter()
+            .filter(|one| one.took_s.is_some() && one.truth.is_some());
+        part(timed.count(), seen.one_way.keyed.len())
+    };
+    table.row(
+        "transactions with a response time",
+        Unit::Part,
+        Rule::Shown,
+        &cells(seen, timed),
+    );
+    let error = |one: &Estimate, keyed: &Keyed| {
+        let took = one.took_s?;
+        (keyed.took_s >= LONG_S).then(|| ((took - keyed.took_s) / keyed.took_s).abs())
+    };
+    for (name, q, rule) in [
+        (
+            "median error, of 50 ms and more",
+            0.5,
+            Rule::AtMost(MEDIAN_ONE_WAY),
+        ),
+        ("99 %", 0.99, Rule::Shown),
+    ] {
+        let rule = rules.quiet(has_several, rule);
+        let figures = cells(seen, |seen| seen.one_way.quantile(q, &error));
+        table.row(name, Unit::Part, rule, &figures);
+    }
+    table
+}
+
+/// Response times of all clients of a line with one request at a time, as each observer has them.
+fn picture(part: &Part) -> Picture {
+    let seen = || part.seen.iter().filter(|seen| !seen.client.has_several);
+    let keyed = || seen().flat_map(|seen| &seen.near.keyed);
+    let clock = keyed().filter_map(|keyed| Some(keyed.clock?.first_ns? as f64 / 1e9));
+    let keys = keyed().map(|keyed| keyed.took_s);
+    let estimates = seen()
+        .flat_map(|seen| &seen.near.estimates)
+        .filter_map(|one| one.took_s);
+    let curve = |name: &str, mut times: Vec<f64>| {
+        times.sort_by(f64::total_cmp);
+        Curve {
+            name: name.to_owned(),
+            points: complementary(&times),
+        }
+    };
+    Picture {
+        title: format!("Response time, {} line", part.name),
+        x: Axis {
+            name: "response time".to_owned(),
+            unit: Unit::Seconds,
+            is_logarithmic: true,
+        },
+        y: Axis {
+            name: "part that is longer".to_owned(),
+            unit: Unit::Part,
+            is_logarithmic: true,
+        },
+        curves: vec![
+            curve("client's clock", clock.collect()),
+            curve("with keys", keys.collect()),
+            curve("estimated", estimates.collect()),
+        ],
+    }
+}
+
+/// A figure of an estimate and the transaction that it is of.
+type Figure<'a> = dyn Fn(&Estimate, &Keyed) -> Option<f64> + 'a;
+
+impl View {
+    fn of(&self, confidence: Confidence) -> impl Iterator<Item = &Estimate> {
+        self.estimates
+            .iter()
+            .filter(move |one| one.confidence == confidence)
+    }
+
+    fn quantile(&self, q: f64, figure: &Figure<'_>) -> Option<f64> {
+        let figures = self
+            .estimates
+            .iter()
+            .filter_map(|one| figure(one, one.truth.as_ref()?));
+        let mut figures: Vec<f64> = figures.collect();
+        figures.sort_by(f64::total_cmp);
+        quantile(&figures, q)
+    }
+}
+
+fn part(count: usize, of: usize) -> Option<f64> {
+    (of > 0).then(|| count as f64 / of as f64)
+}
