@@ -7,9 +7,12 @@
 
 use linkweir_table::{Chain, Chunks};
 use linkweir_wire::SeqNumber;
+use std::collections::VecDeque;
 
-/// Segments behind a gap that wait, of one direction.
-pub const MAX_LATE: usize = 128;
+/// Segments behind a gap that wait, of one direction: what a sender at 1 Gbit/s sends in 45 ms.
+pub const MAX_LATE: usize = 4096;
+/// The same while those that come have no bytes, and take no room in the pool.
+const MAX_EMPTY: usize = 128;
 /// How far the two directions of a capture may be apart, nanoseconds: what a receiver has acknowledged may still be to
 /// come for so long.
 const ORDER_NS: u64 = 200_000_000;
@@ -71,7 +74,7 @@ struct Late {
 pub struct InOrder {
     next: SeqNumber,
     /// What waits, in the order of sequence numbers; no two begin at the same.
-    late: Vec<Late>,
+    late: VecDeque<Late>,
     counters: InOrderCounters,
 }
 
@@ -81,7 +84,7 @@ impl InOrder {
     pub const fn new(next: SeqNumber) -> Self {
         Self {
             next,
-            late: Vec::new(),
+            late: VecDeque::new(),
             counters: InOrderCounters {
                 repeated: 0,
                 late: 0,
@@ -126,7 +129,7 @@ impl InOrder {
             self.pass(segment, &mut deliver);
         }
         self.pass_late(pool, scratch, &mut deliver);
-        let waits_since = self.late.iter().map(|late| late.ts_ns).min();
+        let waits_since = self.late.front().map(|late| late.ts_ns);
         if waits_since.is_some_and(|since| segment.ts_ns.saturating_sub(since) > GAP_NS) {
             self.give_up_first(pool, scratch, &mut deliver);
         }
@@ -141,7 +144,7 @@ impl InOrder {
         scratch: &mut Vec<u8>,
         mut deliver: impl FnMut(Piece<'_>),
     ) {
-        while let Some(first) = self.late.first()
+        while let Some(first) = self.late.front()
             && !ack.before(first.seq)
             && now_ns.saturating_sub(first.ts_ns) > ORDER_NS
         {
@@ -197,7 +200,12 @@ impl InOrder {
             self.counters.repeated += 1;
             return true;
         }
-        if self.late.len() >= MAX_LATE || !pool.has_room(segment.bytes.len()) {
+        let most = if segment.bytes.is_empty() {
+            MAX_EMPTY
+        } else {
+            MAX_LATE
+        };
+        if self.late.len() >= most || !pool.has_room(segment.bytes.len()) {
             return false;
         }
         let mut text = Chain::new();
@@ -224,10 +232,10 @@ impl InOrder {
         scratch: &mut Vec<u8>,
         deliver: &mut impl FnMut(Piece<'_>),
     ) {
-        while let Some(first) = self.late.first()
-            && !self.next.before(first.seq)
+        while let Some(late) = self
+            .late
+            .pop_front_if(|first| !self.next.before(first.seq))
         {
-            let late = self.late.remove(0);
             scratch.clear();
             pool.copy_to(&late.text, scratch);
             pool.release(late.text);
@@ -259,7 +267,7 @@ impl InOrder {
         scratch: &mut Vec<u8>,
         deliver: &mut impl FnMut(Piece<'_>),
     ) {
-        if let Some((seq, ts_ns)) = self.late.first().map(|first| (first.seq, first.ts_ns)) {
+        if let Some((seq, ts_ns)) = self.late.front().map(|first| (first.seq, first.ts_ns)) {
             self.close_gap(seq, ts_ns, deliver);
             self.pass_late(pool, scratch, deliver);
         }
@@ -273,7 +281,7 @@ impl InOrder {
         scratch: &mut Vec<u8>,
         deliver: &mut impl FnMut(Piece<'_>),
     ) {
-        while self.late.first().is_some_and(|first| first.seq.before(seq)) {
+        while self.late.front().is_some_and(|first| first.seq.before(seq)) {
             self.give_up_first(pool, scratch, deliver);
         }
     }

@@ -230,6 +230,10 @@ impl Talk {
             if begins_two {
                 return;
             }
+            if self.version == Version::Two {
+                // Requests share the record of the preface: how many is not known.
+                self.crowd = self.crowd.max(2);
+            }
         }
         if self.may_be_two() && self.is_control_of_client(data.content) {
             // So long are short blocks of fields too.
