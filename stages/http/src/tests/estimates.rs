@@ -324,6 +324,57 @@ fn streams_one_by_one_and_at_the_same_time() {
     assert_eq!(look(&talk)[4].1, CANNOT_TELL);
 }
 
+/// A client that knows how long a response is does not wait for the empty frame behind it.
+#[test]
+fn the_empty_end_of_a_response_need_not_have_come() {
+    for comes_later in [false, true] {
+        let mut talk = of_two(40_000);
+        talk.client_sends(data(60));
+        for _ in 0..4 {
+            talk.wait(Duration::from_millis(9))
+                .server_sends(data(4000))
+                .server_sends(data(9));
+            let end = talk.segments().len() - 1;
+            talk.client_sends(data(60));
+            let seq = talk.segments()[end].seq;
+            talk.segments_mut()[end + 1].ack = seq;
+            if comes_later {
+                talk.exchange(end, end + 1);
+            }
+        }
+        talk.wait(Duration::from_millis(9)).server_sends(data(4000));
+        let told = look(&talk);
+        assert_eq!(told.len(), 5);
+        assert!(told.iter().all(|told| told.1 == LIKELY), "{told:?}");
+        // What is no empty frame is a sign of two requests at a time.
+        let mut talk = of_two(40_000);
+        talk.client_sends(data(60))
+            .server_sends(data(4000))
+            .server_sends(data(200));
+        let end = talk.segments().len() - 1;
+        talk.client_sends(data(60));
+        let seq = talk.segments()[end].seq;
+        talk.segments_mut()[end + 1].ack = seq;
+        talk.server_sends(data(4000));
+        assert_eq!(look(&talk)[1].1, CANNOT_TELL);
+    }
+}
+
+#[test]
+fn requests_in_the_record_of_the_preface_are_not_counted() {
+    let mut talk = opened(talk_to(40_000, 443), &["h2", "http/1.1"], TWO);
+    talk.client_sends(data(24 + 9 + 18 + 13 + 180))
+        .server_sends([record(DATA, TICKET), record(DATA, TICKET)].concat())
+        .server_sends(data(40))
+        .client_sends(data(9))
+        .server_sends(data(900));
+    for _ in 0..2 {
+        talk.client_sends(data(60)).server_sends(data(900));
+    }
+    let classes: Vec<_> = look(&talk).iter().map(|told| told.1).collect();
+    assert_eq!(classes, [CANNOT_TELL, CANNOT_TELL, LIKELY]);
+}
+
 #[test]
 fn tls_1_2_says_more() {
     let gcm = |content: usize| record(DATA, content + 24);
