@@ -1,8 +1,9 @@
-//! `linkweir lab`: the scenarios `overload`, `capture-to-model` and `p2p`, small.
+//! `linkweir lab`: the scenarios `overload`, `capture-to-model`, `p2p` and `tls`, small.
 
 use std::fs;
 
-use crate::{agree, cells, figures, lab_with, lines, records};
+use crate::{agree, cells, figures, json, lab, lab_with, lines, records};
+use serde_json::Value;
 
 const SEED: [&str; 2] = ["--seed", "5"];
 
@@ -135,4 +136,36 @@ fn every_application_is_known_and_treated_as_the_policy_says() {
     let picture = &found["lab"]["pictures"][0];
     let points = picture["curves"][0]["points"].as_array().unwrap();
     assert!(points.len() >= 12, "{picture:#}");
+}
+
+/// Clients, a server and keys that know it all: what is said without keys is that.
+#[test]
+fn response_times_of_https_are_estimated() {
+    let directory = tempfile::tempdir().unwrap();
+    let Some((ran, found)) = lab(directory.path(), &["tls", "--duration", "1500ms"]) else {
+        return;
+    };
+    agree(ran.says("captured"), &found);
+    let kept = directory.path().join("kept");
+    let asked = figures(&found, "clean line: transactions", "curl");
+    assert!(asked.iter().all(|count| *count > 20.0), "{asked:?}");
+    let table = "clean line: estimates at the clients";
+    let right = figures(&found, table, "right, of all transactions");
+    assert!(
+        right.len() >= 2 && right.iter().all(|part| *part > 0.99),
+        "{right:?}"
+    );
+    // Nothing was read that is not there without keys.
+    for record in records(&kept.join("clean-clients.estimated.jsonl")) {
+        assert_eq!(
+            (&record["source"], &record["uri"]),
+            (&"estimate".into(), &Value::Null)
+        );
+    }
+    // The line that loses has lost something.
+    let line = json(&kept.join("lossy.json"));
+    assert!(
+        line["line"]["back"]["lost"]["data"].as_u64() > Some(0),
+        "{line}"
+    );
 }

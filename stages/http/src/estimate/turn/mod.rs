@@ -24,6 +24,8 @@ const SHORT_TURNS: u8 = 12;
 const SHORT: u64 = 200;
 /// Shorter response times are not told by acknowledgments, which take some milliseconds by themselves, nanoseconds.
 const LEAST_BY_ACK_NS: u64 = 15_000_000;
+/// The smallest window of a stream that clients begin with, bytes.
+const WINDOW: u64 = 65_535;
 /// An empty frame of HTTP/2 as a record, with its header and what the widest encryption adds, bytes.
 const EMPTY_LEN: u32 = 5 + 9 + 40;
 /// Turns of HTTP/1.1 that are not believed behind one that did not wait for the one before.
@@ -341,7 +343,10 @@ impl Talk {
             let (seq, ts_ns) = (self.expected, self.held_ns);
             self.held = Held::Nothing;
             let is_quiet = ts_ns.saturating_sub(self.last_ns) > END_NS;
-            if data.content < LARGE || is_quiet {
+            // Only what is longer than a window waits for an update (RFC 9113 sec. 6.9.2).
+            let is_new = data.ts_ns.saturating_sub(self.last_ns) > END_NS
+                && self.response_bytes < WINDOW;
+            if data.content < LARGE || is_quiet || is_new {
                 // What looked like a control frame has an answer.
                 self.finish(None, done);
                 self.ask(seq, ts_ns, data.seq);
