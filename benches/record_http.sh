@@ -20,7 +20,8 @@
 #   uris  curl asks for 800 URIs of 20 to 60,000 characters, the lengths evenly spread on a
 #         logarithmic scale; as in demo PACKETS is ignored and the access log is the exact truth
 #   h2    h2load, HTTP/2 in clear: 20 connections of at most 100 streams at once, small pages and large ones
-#   tls   the same in TLS 1.3, AES-128-GCM, with the large pages alone, so that records are long
+#   mix-tls  mix in TLS 1.3, HTTP/1.1
+#   tls   as h2 in TLS 1.3, AES-128-GCM, with the large pages alone, so that records are long
 #   h2-crowd, tls-crowd  h2load with 10,000 connections that are open at once, each with a request a second;
 #         PACKETS is ignored
 #
@@ -31,13 +32,13 @@
 #
 # In the modes lossy and troubled OUT.line.json says what the line did.
 #
-# Needs nginx, wrk, curl, tcpdump, ip, ethtool, unshare, nsenter; for HTTP/2 h2load and openssl. As root it uses network namespaces;
+# Needs nginx, wrk, curl, tcpdump, ip, ethtool, unshare, nsenter; openssl; for HTTP/2 h2load. As root it uses network namespaces;
 # as an ordinary user the same inside a user namespace, where the kernel allows that. Nothing outlives
 # the script: the namespaces go with the processes, which are ended by process id.
 set -euo pipefail
 
 PATH=$PATH:/usr/sbin:/sbin
-modes="mix|pipelined|lossy|troubled|tiny|dense|demo|uris|h2|tls|h2-crowd|tls-crowd"
+modes="mix|mix-tls|pipelined|lossy|troubled|tiny|dense|demo|uris|h2|tls|h2-crowd|tls-crowd"
 usage="usage: record_http.sh OUT.pcap PACKETS [$modes]"
 out=${1:?$usage}
 packets=${2:?$usage}
@@ -47,9 +48,9 @@ case "|$modes|" in *"|$mode|"*) ;; *) echo "$usage" >&2; exit 2 ;; esac
 line=
 case $mode in lossy | troubled) line=${LINKWEIR_LAB:-linkweir-lab} ;; esac
 h2=
-case $mode in h2 | tls | h2-crowd | tls-crowd) h2="h2load openssl" ;; esac
+case $mode in h2 | tls | h2-crowd | tls-crowd) h2=h2load ;; esac
 missing=()
-for tool in nginx wrk curl tcpdump ip ethtool unshare nsenter $line $h2; do
+for tool in nginx wrk curl tcpdump ip ethtool unshare nsenter openssl $line $h2; do
     command -v "$tool" >/dev/null || missing+=("$tool")
 done
 if [ ${#missing[@]} -gt 0 ]; then
@@ -153,8 +154,9 @@ for i in 1 2 3 4 5; do printf '{"item":%d,"stock":%d}\n' "$i" $((i * 7)) >"$work
 port=80 scheme=http listen= tls= probe=()
 case $mode in
 h2 | h2-crowd) listen="http2" probe=(--http2-prior-knowledge) ;;
-tls | tls-crowd)
-    port=443 scheme=https listen="ssl http2" probe=(-k)
+mix-tls | tls | tls-crowd)
+    port=443 scheme=https listen=ssl probe=(-k)
+    [ "$mode" = mix-tls ] || listen="ssl http2"
     openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=www.example.test \
         -keyout "$work/key.pem" -out "$work/cert.pem" 2>"$work/openssl.log"
     tls="ssl_certificate $work/cert.pem; ssl_certificate_key $work/key.pem; ssl_protocols TLSv1.3;
@@ -300,22 +302,22 @@ stop_recorder() {
 
 flood() { # until the recorder has its packets; short rounds, so that connections open and close too
     local deadline=$((SECONDS + 60 + packets / 20000))
-    case $mode in mix | pipelined | lossy | troubled)
+    case $mode in mix | mix-tls | pipelined | lossy | troubled)
         (
             while kill -0 "$recorder" 2>/dev/null; do
                 urls=()
-                for _ in $(seq 30); do urls+=("http://$server4/pages/p$((RANDOM % 16)).html"); done
+                for _ in $(seq 30); do urls+=("$scheme://$server4/pages/p$((RANDOM % 16)).html"); done
                 source="10.80.0.$((11 + RANDOM % 8))"
-                client timeout 10 curl -s -I --interface "$source" "${urls[@]}" >/dev/null || true
-                client timeout 10 curl -s -H 'Expect: 100-continue' --interface "$source" \
-                    --data-binary "@$work/www/pages/p6.html" "http://$server4/form" >/dev/null || true
+                client timeout 10 curl -s "${probe[@]}" -I --interface "$source" "${urls[@]}" >/dev/null || true
+                client timeout 10 curl -s "${probe[@]}" -H 'Expect: 100-continue' --interface "$source" \
+                    --data-binary "@$work/www/pages/p6.html" "$scheme://$server4/form" >/dev/null || true
             done
         ) &
         children+=("$!")
         ;;
     esac
     while kill -0 "$recorder" 2>/dev/null && [ $SECONDS -lt $deadline ]; do
-        client timeout 15 wrk -t 2 -c 40 -d 4s --timeout 4s -s "$work/mix.lua" "http://$server4/" "$mode" \
+        client timeout 15 wrk -t 2 -c 40 -d 4s --timeout 4s -s "$work/mix.lua" "$scheme://$server4/" "${mode%-tls}" \
             >"$work/wrk.log" 2>&1 || true
     done
 }
@@ -459,7 +461,7 @@ fi
 base=${out%.pcap}
 cp "$work/capture.pcap" "$out"
 cp "$work/access.tsv" "$base.access.tsv"
-[ "$port" = 80 ] || cp "$work/keys" "$base.keys"
+[ ! -f "$work/keys" ] || cp "$work/keys" "$base.keys"
 [ -z "$line" ] || cp "$work/line.json" "$base.line.json"
 if [ -n "$scripted" ]; then
     # The totals of the log, under the names of the summary of `linkweir http`.

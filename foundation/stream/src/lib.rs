@@ -232,10 +232,7 @@ impl InOrder {
         scratch: &mut Vec<u8>,
         deliver: &mut impl FnMut(Piece<'_>),
     ) {
-        while let Some(late) = self
-            .late
-            .pop_front_if(|first| !self.next.before(first.seq))
-        {
+        while let Some(late) = self.late.pop_front_if(|first| !self.next.before(first.seq)) {
             scratch.clear();
             pool.copy_to(&late.text, scratch);
             pool.release(late.text);

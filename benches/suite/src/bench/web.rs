@@ -1,5 +1,5 @@
-//! `bench web`: HTTP/2 in clear and in TLS with keys, beside tshark and beside the cipher alone, and memory with ten
-//! thousand connections that are followed at once.
+//! `bench web`: HTTP/2 in clear and in TLS with keys, beside tshark and beside the cipher alone; memory with ten
+//! thousand connections that are followed at once; and TLS without keys, beside the same transactions in clear.
 //!
 //! Captures are recorded from nginx and h2load, in frames as they are on a cable. Every row runs on one core; speed
 //! is packets per second of CPU time.
@@ -20,7 +20,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// What `--only` may name: the modes of `benches/record_http.sh` that are recorded.
-const PARTS: [&str; 4] = ["h2", "tls", "h2-crowd", "tls-crowd"];
+const PARTS: [&str; 5] = ["h2", "tls", "h2-crowd", "tls-crowd", ESTIMATED];
+/// The part without keys, and the mode of the same transactions in clear.
+const ESTIMATED: &str = "mix-tls";
+const CLEAR: &str = "mix";
 /// Packets for tshark, which would take minutes for all of them.
 const HEAD_PACKETS: u64 = 100_000;
 /// Connections of a crowd.
@@ -56,6 +59,18 @@ const WITH_KEYS: Over = over("linkweir", &[
     "http", "-q", "--overwrite", "-r", "{in}", "--format", "text", "-w", "{out}", "--summary", "{summary}",
     "--keys", "{keys}",
 ]);
+
+/// TLS without keys: at most 1.25 times the time of a packet in clear.
+#[rustfmt::skip]
+static ESTIMATES: [Row<Over>; 4] = [
+    row("estimated", "linkweir http, estimates", OURS.found(full_records)),
+    row("off", "linkweir http --estimate off", over("linkweir", &[
+        "http", "-q", "--overwrite", "-r", "{in}", "--format", "text", "-w", "{out}", "--summary", "{summary}",
+        "--estimate", "off",
+    ])),
+    row("clear", "linkweir http, in clear", OURS.found(full_records).least(&[(ESTIMATED, 0.8)])),
+    row("walk", "pcapwalk (the limit)", over("pcapwalk", &["{in}"]).least(&[(ESTIMATED, 0.6)])),
+];
 
 /// The same of a crowd: every connection is followed, and none of them left.
 #[rustfmt::skip]
@@ -99,11 +114,11 @@ pub(super) fn run(args: &[String]) -> Outcome {
     setup()?;
     let linkweir = super::harness::linkweir(binary.as_deref())?;
     in_directory(&plan.dir, plan.keep, |dir| {
+        let walk = captures::walk(dir)?;
         let programs = Programs {
-            own: vec![("linkweir", linkweir)],
+            own: vec![("linkweir", linkweir), ("pcapwalk", walk.clone())],
             dir: dir.to_path_buf(),
         };
-        let walk = captures::walk(dir)?;
         let mut targets = Vec::new();
         for part in PARTS.iter().filter(|part| parts.wants(part)) {
             let capture = captures::recorded(&plan, &walk, part, None)?;
@@ -111,9 +126,13 @@ pub(super) fn run(args: &[String]) -> Outcome {
             if !capture.keys().is_file() {
                 std::fs::write(capture.keys(), "# no TLS\n")?;
             }
-            targets.extend(match part.ends_with("crowd") {
-                true => crowd(&programs, part, &capture, runs)?,
-                false => speed(&programs, part, &capture, &walk, runs)?,
+            targets.extend(match *part {
+                ESTIMATED => {
+                    let clear = captures::recorded(&plan, &walk, CLEAR, None)?;
+                    estimates(&programs, &capture, &clear, runs)?
+                }
+                part if part.ends_with("crowd") => crowd(&programs, part, &capture, runs)?,
+                part => speed(&programs, part, &capture, &walk, runs)?,
             });
         }
         verdict(&targets)
@@ -168,6 +187,27 @@ fn speed(
         ));
     }
     Ok(targets)
+}
+
+/// Speed without keys, beside the same transactions in clear and the limit.
+fn estimates(
+    programs: &Programs,
+    sealed: &Capture,
+    clear: &Capture,
+    runs: usize,
+) -> Result<Vec<Target>> {
+    let all = programs.compare(ESTIMATED, &ESTIMATES, runs.max(1), |row| match row.word {
+        "clear" => clear,
+        _ => sealed,
+    })?;
+    let own = find(&all, "estimated").context("our row")?;
+    table(
+        ESTIMATED,
+        sealed,
+        runs,
+        all.iter().map(|other| (Some(own), other)),
+    );
+    Ok(programs::targets(ESTIMATED, &ESTIMATES, &all, "estimated"))
 }
 
 /// Memory with a crowd.
@@ -276,7 +316,8 @@ mod tests {
     #[test]
     fn rows_are_named_once_and_targets_are_of_recorded_parts() {
         assert_different(&ROWS.each_ref().map(|row| row.word));
-        for row in &ROWS {
+        assert_different(&ESTIMATES.each_ref().map(|row| row.word));
+        for row in ROWS.iter().chain(&ESTIMATES) {
             for (part, _) in row.how.least {
                 assert!(PARTS.contains(part), "{part}");
             }

@@ -344,8 +344,8 @@ impl Talk {
             self.held = Held::Nothing;
             let is_quiet = ts_ns.saturating_sub(self.last_ns) > END_NS;
             // Only what is longer than a window waits for an update (RFC 9113 sec. 6.9.2).
-            let is_new = data.ts_ns.saturating_sub(self.last_ns) > END_NS
-                && self.response_bytes < WINDOW;
+            let is_new =
+                data.ts_ns.saturating_sub(self.last_ns) > END_NS && self.response_bytes < WINDOW;
             if data.content < LARGE || is_quiet || is_new {
                 // What looked like a control frame has an answer.
                 self.finish(None, done);
