@@ -26,6 +26,7 @@ const BUILT_IN: &[(&str, &str)] = &[
     ("tls", include_str!("../scenarios/tls.toml")),
     ("h2", include_str!("../scenarios/h2.toml")),
     ("h3", include_str!("../scenarios/h3.toml")),
+    ("sse", include_str!("../scenarios/sse.toml")),
 ];
 
 /// Longest file of a scenario, bytes.

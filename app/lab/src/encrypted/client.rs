@@ -29,7 +29,7 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 const LONGEST_HEAD: usize = 64 << 10;
 
 /// What the clock says of a request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Reading {
     /// Its number.
     pub id: u64,
@@ -37,6 +37,17 @@ pub struct Reading {
     pub first_ns: Option<u64>,
     /// To the last.
     pub last_ns: u64,
+}
+
+/// The same, and of a stream the events.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Heard {
+    /// The times of request and response.
+    #[serde(flatten)]
+    pub reading: Reading,
+    /// Nanoseconds from the first byte of the request to the end of each event.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub events_ns: Vec<u64>,
 }
 
 /// Asks for what the plan says, a line for each request: its path, and the bytes of its body, if it has one. Writes the
@@ -55,7 +66,7 @@ pub fn run(plan: &str, out: &Path) -> io::Result<()> {
                 .collect()
         })
         .collect();
-    let readings: Vec<io::Result<Vec<Reading>>> = thread::scope(|scope| {
+    let readings: Vec<io::Result<Vec<Heard>>> = thread::scope(|scope| {
         let threads: Vec<_> = lanes
             .iter()
             .enumerate()
@@ -85,7 +96,7 @@ fn ask(line: &str) -> Option<(&str, Option<usize>)> {
 
 type Stream = StreamOwned<ClientConnection, TcpStream>;
 
-fn one_lane(asks: &[(&str, Option<usize>)], number: usize) -> io::Result<Vec<Reading>> {
+fn one_lane(asks: &[(&str, Option<usize>)], number: usize) -> io::Result<Vec<Heard>> {
     let config = Arc::new(config(number)?);
     let mut readings = Vec::new();
     for asks in asks.chunks(PER_CONNECTION) {
@@ -132,7 +143,7 @@ fn connect(config: &Arc<ClientConfig>) -> io::Result<Stream> {
 }
 
 /// One request and its response.
-fn exchange(stream: &mut Stream, path: &str, body: Option<usize>) -> io::Result<Reading> {
+fn exchange(stream: &mut Stream, path: &str, body: Option<usize>) -> io::Result<Heard> {
     let head = match body {
         None => format!("GET {path} HTTP/1.1\r\nHost: {HOST}\r\n\r\n"),
         Some(bytes) => {
@@ -145,25 +156,43 @@ fn exchange(stream: &mut Stream, path: &str, body: Option<usize>) -> io::Result<
     stream.write_all(&request)?;
     stream.flush()?;
     let mut buffer = vec![0; 64 << 10];
+    let mut reading = Reading::default();
+    let mut events_ns = Vec::new();
     let mut head = Vec::new();
-    let mut first_ns = None;
-    let mut left = loop {
+    let (body, mut rest) = loop {
         let count = some(stream.read(&mut buffer)?)?;
-        first_ns.get_or_insert_with(|| wall_clock_ns() - began);
+        reading
+            .first_ns
+            .get_or_insert_with(|| wall_clock_ns() - began);
         head.extend(buffer.iter().take(count));
-        if let Some(left) = behind_head(&head)? {
-            break left;
+        if let Some(found) = body_of(&head)? {
+            break found;
         }
     };
-    while left > 0 {
-        let count = some(stream.read(&mut buffer)?)?;
-        left = left.saturating_sub(count);
+    match body {
+        Body::Bytes(bytes) => {
+            let mut left = bytes.saturating_sub(rest.len());
+            while left > 0 {
+                left = left.saturating_sub(some(stream.read(&mut buffer)?)?);
+            }
+        }
+        Body::Events => loop {
+            // Two line ends are the end of an event, and one chunk is one event, whatever is cut where.
+            let ends = rest.windows(2).filter(|two| two == b"\n\n").count();
+            let now = wall_clock_ns() - began;
+            events_ns.resize(ends, now);
+            if rest.ends_with(b"\r\n0\r\n\r\n") {
+                break;
+            }
+            let count = some(stream.read(&mut buffer)?)?;
+            rest.extend(buffer.iter().take(count));
+        },
     }
-    Ok(Reading {
-        id: super::plan::number(path).unwrap_or(0),
-        first_ns,
-        last_ns: wall_clock_ns() - began,
-    })
+    reading.id = super::plan::number(path)
+        .or_else(|| super::events::number(path))
+        .unwrap_or(0);
+    reading.last_ns = wall_clock_ns() - began;
+    Ok(Heard { reading, events_ns })
 }
 
 fn some(count: usize) -> io::Result<usize> {
@@ -173,22 +202,36 @@ fn some(count: usize) -> io::Result<usize> {
     }
 }
 
-/// Bytes of the body that are still to come, once the whole head is there.
-fn behind_head(bytes: &[u8]) -> io::Result<Option<usize>> {
+/// How the body of a response ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Body {
+    Bytes(usize),
+    /// With the last chunk of a stream of events.
+    Events,
+}
+
+/// What the body is, and what of it is there already, once the whole head is.
+fn body_of(bytes: &[u8]) -> io::Result<Option<(Body, Vec<u8>)>> {
     let end = bytes.windows(4).position(|four| four == b"\r\n\r\n");
-    let Some(end) = end else {
+    let Some((head, rest)) = end.and_then(|end| bytes.split_at_checked(end + 4)) else {
         return match bytes.len() > LONGEST_HEAD {
             true => Err(io::Error::other("a response head without end")),
             false => Ok(None),
         };
     };
-    let head = String::from_utf8_lossy(bytes.get(..end).unwrap_or_default()).to_ascii_lowercase();
-    let length = head
-        .lines()
-        .find_map(|line| line.strip_prefix("content-length:"));
-    let length = length.and_then(|value| value.trim().parse::<usize>().ok());
-    let length = length.ok_or_else(|| io::Error::other("a response without a length"))?;
-    Ok(Some(length.saturating_sub(bytes.len() - end - 4)))
+    let head = String::from_utf8_lossy(head).to_ascii_lowercase();
+    let value = |name: &str| {
+        head.lines()
+            .find_map(|line| line.strip_prefix(name))
+            .map(str::trim)
+    };
+    let length = value("content-length:").and_then(|value| value.parse().ok());
+    let body = match (length, value("content-type:")) {
+        (Some(bytes), _) => Body::Bytes(bytes),
+        (None, Some("text/event-stream")) => Body::Events,
+        _ => return Err(io::Error::other("a response without a length")),
+    };
+    Ok(Some((body, rest.to_vec())))
 }
 
 #[cfg(test)]
@@ -196,14 +239,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_head_says_what_is_to_come() {
-        let left = |text: &str| behind_head(text.as_bytes()).unwrap();
-        assert_eq!(left("HTTP/1.1 200 OK\r\nContent-Le"), None);
-        assert_eq!(
-            left("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nab"),
-            Some(3)
-        );
-        assert!(behind_head(b"HTTP/1.1 200 OK\r\n\r\n").is_err());
+    fn a_head_says_what_comes() {
+        let body = |text: &str| body_of(text.as_bytes()).unwrap();
+        assert_eq!(body("HTTP/1.1 200 OK\r\nContent-Le"), None);
+        let found = body("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nab").unwrap();
+        assert_eq!(found, (Body::Bytes(5), b"ab".to_vec()));
+        let stream = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n";
+        assert_eq!(body(stream).unwrap().0, Body::Events);
+        assert!(body_of(b"HTTP/1.1 200 OK\r\n\r\n").is_err());
         assert_eq!(ask("/d/1/2/3 40"), Some(("/d/1/2/3", Some(40))));
         assert_eq!(ask("/d/1/2/3"), Some(("/d/1/2/3", None)));
         assert_eq!(ask(""), None);

@@ -20,11 +20,11 @@ use clients::Client;
 use linkweir_sys::wait::wall_clock_ns;
 use seen::{Seen, Window};
 use server::Server;
-use std::time::Duration;
 
 mod browser;
 pub mod client;
 mod clients;
+mod events;
 pub mod origin;
 mod plan;
 mod seen;
@@ -33,18 +33,16 @@ mod settings;
 mod tables;
 mod trace;
 
-pub use settings::{Protocol, Settings, Software};
+pub use settings::{Asks, Protocol, Settings, Software};
 
 /// The name of the server, which is in no DNS.
 const HOST: &str = "shop.test";
-/// How long the last packets and lines may take.
-const SETTLE: Duration = Duration::from_millis(1500);
 
 /// A line and what was found behind it.
-struct Part {
+struct Part<T> {
     name: &'static str,
     harm: Harm,
-    seen: Vec<Seen>,
+    found: T,
 }
 
 /// Runs it.
@@ -52,26 +50,41 @@ pub(crate) fn run(settings: &Settings, testbed: &mut Testbed<'_>) -> Result<Repo
     need(&["tcpdump", "openssl", "curl"])?;
     testbed.tell("the web server");
     let server = Server::start(testbed, settings)?;
+    if settings.asks == Asks::Streams {
+        let parts = over_lines(settings, testbed, |testbed, line| {
+            events::observe(settings, testbed, line)
+        })?;
+        return Ok(events::report(settings, &parts));
+    }
     let (clients, missing) = clients::of(settings);
-    let mut parts =
-        [("clean", settings.clean()), ("lossy", settings.harm())].map(|(name, harm)| {
-            let seen = Vec::new();
-            Part { name, harm, seen }
-        });
+    let parts = over_lines(settings, testbed, |testbed, line| {
+        observe(settings, testbed, line, &clients, &server)
+    })?;
+    let mut report = tables::report(settings, &parts);
+    report.notes.extend(missing);
+    Ok(report)
+}
+
+/// Does the same over both lines.
+fn over_lines<T>(
+    settings: &Settings,
+    testbed: &mut Testbed<'_>,
+    mut observe: impl FnMut(&mut Testbed<'_>, &'static str) -> Result<T, LabError>,
+) -> Result<Vec<Part<T>>, LabError> {
     let mut line: Option<Line> = None;
-    for part in &mut parts {
+    let mut parts = Vec::new();
+    for (name, harm) in [("clean", settings.clean()), ("lossy", settings.harm())] {
         line = Some(match line.take() {
-            None => Line::lay(testbed, part.harm)?,
-            Some(line) => line.replace(testbed, part.harm, part.name)?,
+            None => Line::lay(testbed, harm)?,
+            Some(line) => line.replace(testbed, harm, name)?,
         });
-        part.seen = observe(settings, testbed, part.name, &clients, &server)?;
+        let found = observe(testbed, name)?;
+        parts.push(Part { name, harm, found });
     }
     if let Some(line) = line {
         line.finish()?;
     }
-    let mut report = tables::report(settings, &parts);
-    report.notes.extend(missing);
-    Ok(report)
+    Ok(parts)
 }
 
 /// All clients one after the other over a line, between two captures.
@@ -99,7 +112,6 @@ fn observe(
             return Err(LabError::Stopped);
         }
     }
-    std::thread::sleep(SETTLE);
     let traces = traces.finish(testbed)?;
     testbed.tell(&format!("{line} line: what was captured"));
     seen::read(testbed, &traces, windows, &server.visits()?)

@@ -1,6 +1,7 @@
 //! The origin behind the web server: its answers take the time that their path names.
 //!
-//! `/d/MILLISECONDS/BYTES/ID` is so many bytes after so many milliseconds; `/page/NAME` is a file of its directory;
+//! `/d/MILLISECONDS/BYTES/ID` is so many bytes after so many milliseconds; `/events/COUNT/MILLISECONDS/ID` and
+//! `/buffered/...` are so many events with such a time before each, as Server-Sent Events; `/page/NAME` is a file of its directory;
 //! a body that is sent to `/report/NAME` becomes a file there. It speaks HTTP/1.1 as a web server does to what is
 //! behind it, and is a process of its own in the server's namespace.
 
@@ -14,6 +15,8 @@ use std::time::Duration;
 
 /// Longest time that a path may name, milliseconds.
 const LONGEST_MS: u64 = 10_000;
+/// Most events that a path may name.
+const MOST_EVENTS: u64 = 10_000;
 /// Most bytes that a path may name, and that a request may have.
 const MOST: usize = 64 << 20;
 
@@ -88,6 +91,11 @@ fn answer(mut stream: &TcpStream, request: &Request, directory: &Path) -> io::Re
             let bytes = usize::try_from(bytes).unwrap_or(MOST).min(MOST);
             ("200 OK", "application/octet-stream", vec![b'o'; bytes])
         }
+        "events" | "buffered" => {
+            let mut number = || rest.next().and_then(|part| part.parse().ok()).unwrap_or(0);
+            let (count, gap): (u64, u64) = (number(), number());
+            return send_events(stream, count.min(MOST_EVENTS), gap.min(LONGEST_MS));
+        }
         "page" => match rest
             .next()
             .and_then(|name| fs::read(plain(directory, name)?).ok())
@@ -116,6 +124,20 @@ fn answer(mut stream: &TcpStream, request: &Request, directory: &Path) -> io::Re
     let mut bytes = head.into_bytes();
     bytes.extend(body);
     stream.write_all(&bytes)
+}
+
+/// A chunk for each event, as who generates text sends them.
+fn send_events(mut stream: &TcpStream, count: u64, gap_ms: u64) -> io::Result<()> {
+    stream.write_all(
+        b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nCache-Control: no-store\r\n\
+          Transfer-Encoding: chunked\r\n\r\n",
+    )?;
+    for number in 0..count {
+        thread::sleep(Duration::from_millis(gap_ms));
+        let event = format!("data: {{\"number\": {number}, \"text\": \" word\"}}\n\n");
+        stream.write_all(format!("{:x}\r\n{event}\r\n", event.len()).as_bytes())?;
+    }
+    stream.write_all(b"0\r\n\r\n")
 }
 
 /// A file of the directory, if the name is that of one.

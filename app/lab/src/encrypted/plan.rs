@@ -60,7 +60,14 @@ fn between(random: &mut Random, (least, most): (f64, f64)) -> u64 {
 
 /// The number at the end of a path of [`asks`].
 pub(super) fn number(path: &str) -> Option<u64> {
-    let parts = path.find("/d/").and_then(|at| path.get(at + 3..))?;
+    number_of("/d/", path)
+}
+
+/// The number at the end of a path with two others before it, behind its first part.
+pub(super) fn number_of(first: &str, path: &str) -> Option<u64> {
+    let parts = path
+        .find(first)
+        .and_then(|at| path.get(at + first.len()..))?;
     let parts = parts.split(['?', '#']).next()?;
     let mut parts = parts.split('/').map(str::parse::<u64>);
     match (parts.next(), parts.next(), parts.next(), parts.next()) {

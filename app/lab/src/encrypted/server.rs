@@ -193,12 +193,11 @@ fn nginx_text(at: &str, origin: &str, http: Protocol) -> String {
                 # A client reads the first byte when its record is complete, and one of 16 KiB takes several round trips.
                 ssl_buffer_size 4k;
                 ssl_session_cache shared:sessions:1m;
-                location / {{
-                    proxy_pass http://origin;
-                    proxy_http_version 1.1;
-                    proxy_set_header Connection \"\";
-                    proxy_buffers 16 64k;
-                }}
+                proxy_http_version 1.1;
+                proxy_set_header Connection \"\";
+                proxy_buffers 16 64k;
+                location / {{ proxy_pass http://origin; }}
+                location /events/ {{ proxy_pass http://origin; proxy_buffering off; }}
             }}
         }}"
     )

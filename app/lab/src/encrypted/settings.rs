@@ -13,6 +13,9 @@ pub struct Settings {
     pub http: Protocol,
     /// Who answers them.
     pub server: Software,
+    /// What they ask for.
+    #[serde(default)]
+    pub asks: Asks,
     /// How long each client is busy on each line.
     #[serde(deserialize_with = "duration")]
     pub duration: Duration,
@@ -40,6 +43,17 @@ pub enum Protocol {
     /// HTTP/3 over QUIC.
     #[serde(rename = "3")]
     Http3,
+}
+
+/// What is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Asks {
+    /// Responses of many lengths after many times.
+    #[default]
+    Transactions,
+    /// Streams of events (Server-Sent Events), HTTP/1.1 to nginx.
+    Streams,
 }
 
 /// Who answers.
@@ -73,11 +87,12 @@ impl Settings {
         if self.duration.is_zero() {
             return Err("duration is more than nothing".to_owned());
         }
-        match (self.http, self.server) {
-            (Protocol::Http3, Software::Nginx) => {
+        match (self.http, self.server, self.asks) {
+            (Protocol::Http3, Software::Nginx, _) => {
                 Err("http = \"3\" needs server = \"caddy\"".to_owned())
             }
-            _ => Ok(()),
+            (Protocol::Http1, Software::Nginx, _) | (_, _, Asks::Transactions) => Ok(()),
+            _ => Err("asks = \"streams\" needs http = \"1.1\" and server = \"nginx\"".to_owned()),
         }
     }
 

@@ -25,28 +25,14 @@ const LONG_S: f64 = 0.05;
 const LOG_S: f64 = 1.5e-3;
 
 /// All of it.
-pub(super) fn report(settings: &Settings, parts: &[Part]) -> Report {
+pub(super) fn report(settings: &Settings, parts: &[Part<Vec<Seen>>]) -> Report {
     let mut report = Report::default();
-    let server = match settings.server {
-        Software::Nginx => "nginx",
-        Software::Caddy => "Caddy",
-    };
-    report.fact("server", server);
-    report.fact("line", format!("{:?} in each direction", settings.latency));
-    report.fact(
-        "lossy line",
-        format!(
-            "the same, {} % lost, {} % {:?} later",
-            settings.loss * 100.0,
-            settings.reorder * 100.0,
-            settings.delay
-        ),
-    );
+    lines(settings, &mut report);
     for part in parts {
         report.tables.push(counts(part));
         for (what, has_several) in [("one at a time", false), ("several at a time", true)] {
             let seen: Vec<&Seen> = part
-                .seen
+                .found
                 .iter()
                 .filter(|seen| seen.client.has_several == has_several)
                 .collect();
@@ -97,6 +83,25 @@ pub(super) fn report(settings: &Settings, parts: &[Part]) -> Report {
     report
 }
 
+/// The server and both lines.
+pub(super) fn lines(settings: &Settings, report: &mut Report) {
+    let server = match settings.server {
+        Software::Nginx => "nginx",
+        Software::Caddy => "Caddy",
+    };
+    report.fact("server", server);
+    report.fact("line", format!("{:?} in each direction", settings.latency));
+    report.fact(
+        "lossy line",
+        format!(
+            "the same, {} % lost, {} % {:?} later",
+            settings.loss * 100.0,
+            settings.reorder * 100.0,
+            settings.delay
+        ),
+    );
+}
+
 /// What a row may be.
 #[derive(Debug, Clone, Copy)]
 struct Rules {
@@ -124,10 +129,10 @@ fn names(seen: &[&Seen]) -> Vec<&'static str> {
     seen.iter().map(|seen| seen.client.name).collect()
 }
 
-fn counts(part: &Part) -> Table {
+fn counts(part: &Part<Vec<Seen>>) -> Table {
     let title = format!("{} line: transactions", part.name);
     let mut table = Table::new(&title, &["client", "log", "keys"]);
-    for seen in &part.seen {
+    for seen in &part.found {
         let named = seen.near.keyed.iter().filter(|keyed| keyed.clock.is_some());
         let cells = [seen.clock, seen.logged, named.count()];
         let cells = cells.map(|count| u64::try_from(count).ok());
@@ -347,8 +352,8 @@ fn one_way(title: &str, seen: &[&Seen], rules: Rules) -> Table {
 }
 
 /// Response times of all clients of a line with one request at a time, as each observer has them.
-fn picture(part: &Part) -> Picture {
-    let seen = || part.seen.iter().filter(|seen| !seen.client.has_several);
+fn picture(part: &Part<Vec<Seen>>) -> Picture {
+    let seen = || part.found.iter().filter(|seen| !seen.client.has_several);
     let keyed = || seen().flat_map(|seen| &seen.near.keyed);
     let clock = keyed().filter_map(|keyed| Some(keyed.clock?.first_ns? as f64 / 1e9));
     let keys = keyed().map(|keyed| keyed.took_s);

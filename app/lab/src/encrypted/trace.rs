@@ -1,10 +1,10 @@
-//! The two captures of a line: where the clients are, and in front of the server.
+//! The captures of a line: where the clients are, in front of the server, and between that and the origin.
 
 use crate::error::LabError;
 use crate::program::output;
 use crate::testbed::Testbed;
 use linkweir_testkit::gateway::{Place, SERVER, WAN};
-use linkweir_testkit::netns::Running;
+use linkweir_testkit::netns::{Running, until};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -12,6 +12,8 @@ use std::time::Duration;
 
 /// How long it may take until it captures.
 const TIMEOUT: Duration = Duration::from_secs(20);
+/// How long the last packets may take.
+const SETTLE: Duration = Duration::from_millis(1500);
 
 /// Captures that run.
 pub(super) struct Captures {
@@ -24,8 +26,10 @@ pub(super) struct Captures {
 pub(super) struct Traces {
     /// At the clients.
     pub(super) clients: PathBuf,
-    /// At the server.
+    /// In front of the server.
     pub(super) server: PathBuf,
+    /// Between the server and the origin, in clear.
+    pub(super) origin: PathBuf,
     pub(super) keys: PathBuf,
 }
 
@@ -35,6 +39,7 @@ pub(super) fn start(testbed: &Testbed<'_>, line: &'static str) -> Result<Capture
     for (place, interface, name) in [
         (Place::Client, testbed.clients, "clients"),
         (Place::Gateway, WAN, "server"),
+        (Place::Server, "lo", "origin"),
     ] {
         let path = testbed.path(&format!("{line}-{name}.pcap"));
         let said = testbed.path(&format!("{line}-{name}.err"));
@@ -45,7 +50,7 @@ pub(super) fn start(testbed: &Testbed<'_>, line: &'static str) -> Result<Capture
             .args(["--time-stamp-precision=nano", "-w"])
             .arg(&path);
         command
-            .args(["port", "443"])
+            .args(["tcp", "or", "udp"])
             .stdout(Stdio::null())
             .stderr(file);
         let mut running =
@@ -60,8 +65,9 @@ pub(super) fn start(testbed: &Testbed<'_>, line: &'static str) -> Result<Capture
 }
 
 impl Captures {
-    /// Ends both, and collects the secrets.
+    /// Ends them when the last packets have passed, and collects the secrets.
     pub(super) fn finish(self, testbed: &Testbed<'_>) -> Result<Traces, LabError> {
+        until(SETTLE, || testbed.is_stopped());
         let mut paths = Vec::new();
         for (running, path) in self.captures {
             let ended = running
@@ -72,8 +78,8 @@ impl Captures {
             }
             paths.push(path);
         }
-        let [clients, server] = <[PathBuf; 2]>::try_from(paths)
-            .map_err(|_| LabError::program("tcpdump", "there are two captures"))?;
+        let [clients, server, origin] = <[PathBuf; 3]>::try_from(paths)
+            .map_err(|_| LabError::program("tcpdump", "there are three captures"))?;
         let keys = testbed.path(&format!("{}.keys", self.line));
         let mut secrets = Vec::new();
         let directory = testbed.path("");
@@ -88,6 +94,7 @@ impl Captures {
         Ok(Traces {
             clients,
             server,
+            origin,
             keys,
         })
     }
