@@ -375,3 +375,10 @@ pub(crate) fn each<R: DeserializeOwned>(
     }
     Ok(())
 }
+
+/// All records of a file.
+pub(crate) fn all<R: DeserializeOwned>(path: &Path) -> Result<Vec<R>, LabError> {
+    let mut all = Vec::new();
+    each(path, |record| all.push(record))?;
+    Ok(all)
+}

@@ -7,7 +7,7 @@ use super::trace::{self, Reader, records};
 use super::{Part, plan};
 use crate::curves::quantile;
 use crate::error::LabError;
-use crate::program::each;
+use crate::program::{all, each};
 use crate::report::{Report, Rule, Table, Unit};
 use crate::testbed::{Testbed, go_first};
 use linkweir_testkit::gateway::Place;
@@ -80,13 +80,7 @@ pub(super) fn observe(
     let clock = ask(settings, testbed, line)?;
     let traces = traces.finish(testbed)?;
     testbed.tell(&format!("{line} line: what was captured"));
-    let all = |capture: &Path, reader| -> Result<Vec<Record>, LabError> {
-        let mut all = Vec::new();
-        each(&records(testbed, capture, reader)?, |record| {
-            all.push(record)
-        })?;
-        Ok(all)
-    };
+    let all = |capture: &Path, reader| all::<Record>(&records(testbed, capture, reader)?);
     let keyed = all(&traces.clients, Reader::Keys(&traces.keys))?;
     let estimated = all(&traces.clients, Reader::Estimates)?;
     let clear = all(&traces.origin, Reader::Estimates)?;

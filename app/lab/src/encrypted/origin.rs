@@ -45,7 +45,7 @@ struct Request {
     body: Vec<u8>,
 }
 
-fn answer_all(stream: &TcpStream, directory: &PathBuf) -> io::Result<()> {
+fn answer_all(stream: &TcpStream, directory: &Path) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let mut reader = BufReader::new(stream);
     while let Some(request) = read(&mut reader)? {
@@ -87,7 +87,7 @@ fn answer(mut stream: &TcpStream, request: &Request, directory: &Path) -> io::Re
         "d" => {
             let mut number = || rest.next().and_then(|part| part.parse().ok()).unwrap_or(0);
             let (wait, bytes): (u64, u64) = (number(), number());
-            thread::sleep(Duration::from_millis(wait.min(LONGEST_MS)));
+            pause(wait.min(LONGEST_MS));
             let bytes = usize::try_from(bytes).unwrap_or(MOST).min(MOST);
             ("200 OK", "application/octet-stream", vec![b'o'; bytes])
         }
@@ -126,6 +126,14 @@ fn answer(mut stream: &TcpStream, request: &Request, directory: &Path) -> io::Re
     stream.write_all(&bytes)
 }
 
+#[expect(
+    clippy::disallowed_methods,
+    reason = "an answer takes the time that was asked for"
+)]
+fn pause(millis: u64) {
+    thread::sleep(Duration::from_millis(millis));
+}
+
 /// A chunk for each event, as who generates text sends them.
 fn send_events(mut stream: &TcpStream, count: u64, gap_ms: u64) -> io::Result<()> {
     stream.write_all(
@@ -133,7 +141,7 @@ fn send_events(mut stream: &TcpStream, count: u64, gap_ms: u64) -> io::Result<()
           Transfer-Encoding: chunked\r\n\r\n",
     )?;
     for number in 0..count {
-        thread::sleep(Duration::from_millis(gap_ms));
+        pause(gap_ms);
         let event = format!("data: {{\"number\": {number}, \"text\": \" word\"}}\n\n");
         stream.write_all(format!("{:x}\r\n{event}\r\n", event.len()).as_bytes())?;
     }

@@ -83,10 +83,10 @@ mod tests {
     #[test]
     fn a_plan_is_that_of_its_seed_and_its_numbers_are_found() {
         let times = (Duration::from_secs(5), Duration::from_millis(20));
-        let asks = |seed| super::asks(seed, 1000, times, true);
-        assert_eq!(asks(1), asks(1));
-        assert_ne!(asks(1), asks(2));
-        let plan = asks(1);
+        let plan = |seed| asks(seed, 1000, times, true);
+        assert_eq!(plan(1), plan(1));
+        assert_ne!(plan(1), plan(2));
+        let plan = plan(1);
         assert!((30..500).contains(&plan.len()), "{}", plan.len());
         assert!(plan.iter().any(|ask| ask.body.is_some()));
         for (at, ask) in plan.iter().enumerate() {

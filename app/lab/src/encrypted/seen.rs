@@ -6,7 +6,7 @@ use super::plan;
 use super::server::Visit;
 use super::trace::{Reader, Traces, records};
 use crate::error::LabError;
-use crate::program::each;
+use crate::program::all;
 use crate::testbed::Testbed;
 use serde::Deserialize;
 use std::collections::HashMap;
@@ -106,13 +106,7 @@ pub(super) fn read(
     windows: Vec<Window>,
     visits: &HashMap<u64, Visit>,
 ) -> Result<Vec<Seen>, LabError> {
-    let all = |capture: &Path, reader| -> Result<Vec<Record>, LabError> {
-        let mut all = Vec::new();
-        each(&records(testbed, capture, reader)?, |record| {
-            all.push(record)
-        })?;
-        Ok(all)
-    };
+    let all = |capture: &Path, reader| all::<Record>(&records(testbed, capture, reader)?);
     let both = |capture: &Path| -> Result<_, LabError> {
         let keyed = all(capture, Reader::Keys(&traces.keys))?;
         Ok((keyed, all(capture, Reader::Estimates)?))

@@ -148,23 +148,24 @@ fn every_frame_is_on_its_way_for_the_latency() {
 }
 
 #[test]
-fn what_is_no_segment_comes_to_no_harm() {
+fn datagrams_are_lost_and_what_is_neither_comes_to_no_harm() {
     let all = Harm { loss: 1.0, ..HARM };
     let mut way = Way::new(all, 1, 0);
     let mut out = Frames::default();
     let mut arp = vec![0xff; 12];
     arp.extend([8, 6]);
     arp.resize(60, 0);
-    let mut udp = numbered(1);
+    let [mut udp, mut icmp] = [numbered(1), numbered(1)];
     // The protocol of the IP header.
-    udp[23] = 17;
-    for frame in [&arp, &udp] {
+    (udp[23], icmp[23]) = (17, 1);
+    for frame in [&arp, &udp, &icmp] {
         way.take(frame, Timestamp::ZERO, &mut out);
     }
-    assert_eq!(out.iter().collect::<Vec<_>>(), [arp, udp]);
+    assert_eq!(out.iter().collect::<Vec<_>>(), [arp, icmp]);
     let counts = way.counts();
-    assert_eq!((counts.frames, counts.passed), (2, 2));
-    assert_eq!((counts.segments.all(), counts.lost.all()), (0, 0));
+    assert_eq!((counts.frames, counts.passed), (3, 2));
+    let (all, lost) = (counts.segments, counts.lost);
+    assert_eq!((all.all(), lost.all(), lost.datagram), (1, 1, 1));
 }
 
 #[test]
