@@ -11,7 +11,7 @@ use crate::schema::{
     Endpoint, Field, RecordBatch, RecordKind, Value, ZeekColumn, columns, opt, text,
 };
 use crate::uid;
-use crate::web::{Grpc, Source, Web, WebAt, WebRow};
+use crate::web::{Events, Grpc, Source, Web, WebAt, WebRow};
 
 /// What became of a transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -341,6 +341,20 @@ impl<'a> HttpTransaction<'a> {
     fn of_grpc(&self, value: impl FnOnce(&Grpc) -> Option<u64>) -> Option<u64> {
         value(self.web?.row.web.grpc.as_ref()?)
     }
+
+    fn of_events(&self, value: impl FnOnce(&Events) -> Option<u64>) -> Option<u64> {
+        value(self.web?.row.web.events.as_ref()?)
+    }
+
+    fn event_gap(&self, at: usize) -> Value<'a> {
+        self.of_events(|events| events.gaps_ns?.get(at).copied())
+            .map_or(Value::Null, Value::SpanNs)
+    }
+
+    fn buffered(&self) -> Option<&'static str> {
+        let is_buffered = self.web?.row.web.events.as_ref()?.is_buffered?;
+        Some(if is_buffered { "yes" } else { "no" })
+    }
 }
 
 columns!(FIELDS, read_column, v: HttpTransaction, {
@@ -361,7 +375,7 @@ columns!(FIELDS, read_column, v: HttpTransaction, {
     state: Word, "", None, "complete, unanswered or orphan." => Value::Word(v.row.state.as_str());
     request_bytes: U64, "bytes", None, "Request head and declared body; empty where the length is not declared. HTTP/2 and HTTP/3: header blocks as sent, and content." => opt(v.row.request_bytes);
     response_bytes: U64, "bytes", None, "Final response head and declared body; empty where the length is not declared. HTTP/2 and HTTP/3: header blocks as sent, and content." => opt(v.row.response_bytes);
-    ttlb_ns: SpanNs, "ns", None, "From the first packet of the request to the packet with the last byte of the response (of HTTP/1.x with --ttlb)." => v.row.ttlb_ns.map_or(Value::Null, Value::SpanNs);
+    ttlb_ns: SpanNs, "ns", None, "From the first packet of the request to the packet with the last byte of the response (of HTTP/1.x with --ttlb, or of a stream)." => v.row.ttlb_ns.map_or(Value::Null, Value::SpanNs);
     content_type: Text, "", None, "Content-Type field of the final response." => text(v.text.content_type);
     interim_responses: U16, "", None, "1xx responses before the final one." => Value::U64(u64::from(v.row.interim_responses));
     retransmissions: U16, "", None, "Retransmitted heads of this transaction seen before the record was written." => Value::U64(u64::from(v.row.retransmissions));
@@ -392,6 +406,14 @@ columns!(FIELDS, read_column, v: HttpTransaction, {
     client_asn: U32, "", None, "Number of the autonomous system of the client (--geoip)." => v.places().map_or(Value::Null, |places| places[0].asn());
     server_country: Text, "", None, "Country of the address of the server (--geoip)." => v.places().map_or(Value::Null, |places| places[1].country());
     server_asn: U32, "", None, "Number of the autonomous system of the server (--geoip)." => v.places().map_or(Value::Null, |places| places[1].asn());
+    first_event_ns: SpanNs, "ns", None, "Of a stream: from the first packet of the request to the packet that completes the first event." => v.of_events(|events| events.first_ns).map_or(Value::Null, Value::SpanNs);
+    events: U32, "", None, "Events of a stream: of text/event-stream, lines of JSON, messages of the server in WebSocket; of an estimate, records of the response behind the first." => opt(v.of_events(|events| Some(u64::from(events.count))));
+    event_gap_p50_ns: SpanNs, "ns", None, "Median time between the events of a stream; empty below two." => v.event_gap(0);
+    event_gap_p99_ns: SpanNs, "ns", None, "99th percentile of the times between the events of a stream; empty below two." => v.event_gap(1);
+    event_gap_max_ns: SpanNs, "ns", None, "Longest time between two events of a stream; empty below two." => v.event_gap(2);
+    coalesced: U32, "", None, "Events of a stream that came with the packet that completed the one before: their gap is 0." => opt(v.of_events(|events| Some(u64::from(events.coalesced))));
+    stalls: U32, "", None, "Gaps in a stream of over 500 ms and of over ten times its median gap." => opt(v.of_events(|events| Some(u64::from(events.stalls))));
+    buffered: Word, "", None, "yes or no: whether the events of a stream have waited for one another, as behind a proxy that buffers; empty where that cannot be said." => v.buffered().map_or(Value::Null, Value::Word);
 });
 
 impl RecordKind for HttpKind {
@@ -400,13 +422,14 @@ impl RecordKind for HttpKind {
     const NAME: &'static str = "http_transaction";
     const VERSION: u16 = 3;
     const ZEEK_PATH: &'static str = "http";
-    /// HTTP/1.x in clear, HTTP/2 or TLS, gRPC, and estimates.
-    const SHAPES: usize = 4;
+    /// HTTP/1.x in clear, HTTP/2 or TLS, gRPC, estimates, and streams of any of them.
+    const SHAPES: usize = 5;
 
     #[inline]
     fn shape(view: &HttpTransaction<'_>) -> usize {
         match view.web {
             None => 0,
+            Some(web) if web.row.web.events.is_some() => 4,
             Some(web) if web.row.web.confidence.is_some() => 3,
             Some(web) => 1 + usize::from(web.row.web.grpc.is_some()),
         }
@@ -414,6 +437,12 @@ impl RecordKind for HttpKind {
 
     #[inline]
     fn has_column(shape: usize, column: usize) -> bool {
+        if shape == 4 {
+            return true;
+        }
+        if column >= Column::first_event_ns as usize {
+            return false;
+        }
         let last = match shape {
             0 => Column::names,
             1 | 3 => Column::alpn,

@@ -44,4 +44,4 @@ pub use schema::{Endpoint, Field, FieldType, RecordBatch, RecordKind, Value, Zee
 pub use short::Short;
 pub use tls::{TlsBatch, TlsHandshake, TlsKind};
 pub use topic::{Topic, TopicError};
-pub use web::{Confidence, Grpc, Source, Web};
+pub use web::{Confidence, Events, Grpc, Source, Web};

@@ -64,7 +64,24 @@ pub struct Grpc {
     pub answered_ns: Option<[u64; 2]>,
 }
 
-/// What only a transaction of HTTP/2 or one inside TLS has. Few rows have it: it stands beside them.
+/// What the events of a streamed response have come to: `text/event-stream`, lines of JSON, messages of WebSocket.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Events {
+    /// From the first packet of the request to the packet that completes the first event.
+    pub first_ns: Option<u64>,
+    /// Median, 99th percentile and maximum of the times between events, nanoseconds; nothing below two events.
+    pub gaps_ns: Option<[u64; 3]>,
+    /// Events.
+    pub count: u32,
+    /// Events that came with the packet that completed the one before.
+    pub coalesced: u32,
+    /// Gaps over 500 ms and over ten times the median gap.
+    pub stalls: u32,
+    /// Whether the events have waited for one another on their way; nothing where that cannot be said.
+    pub is_buffered: Option<bool>,
+}
+
+/// What only a transaction of HTTP/2, one inside TLS, or a stream has. Few rows have it: it stands beside them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Web<'a> {
     /// Where it was read.
@@ -87,6 +104,8 @@ pub struct Web<'a> {
     pub places: [Place; 2],
     /// What a call of gRPC has.
     pub grpc: Option<Grpc>,
+    /// What a stream of events has.
+    pub events: Option<Events>,
 }
 
 /// [`Web`] as a batch keeps it: its texts stand behind those of the row.

@@ -97,6 +97,28 @@ impl Coarse {
             .filter(|(_, count)| *count > 0)
     }
 
+    /// The used buckets in rising order: the largest value that may be in each, never above the largest there is, and
+    /// the number of values in it.
+    pub fn values(&self) -> impl Iterator<Item = (u64, u32)> + '_ {
+        self.buckets().map(|(at, count)| {
+            let value = match at {
+                u8::MAX => self.max,
+                _ => upper(usize::from(at)),
+            };
+            (value.min(self.max), count)
+        })
+    }
+
+    /// Number of values in buckets above that of `value`: of those less than 12.5 % larger it leaves some out.
+    #[must_use]
+    pub fn count_above(&self, value: u64) -> u64 {
+        let end = bucket(value);
+        self.buckets()
+            .filter(|(at, _)| usize::from(*at) > end)
+            .map(|(_, count)| u64::from(count))
+            .sum()
+    }
+
     /// A histogram from its parts, as [`buckets`](Self::buckets), [`min`](Self::min) and
     /// [`max`](Self::max) gave them; `None` where they contradict one another.
     #[must_use]
@@ -184,6 +206,18 @@ impl Payload for Coarse {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn values_and_what_is_above_one() {
+        let mut histogram = Coarse::default();
+        histogram.record_n(1 << 20, 3);
+        histogram.record(5_000_000_000);
+        let values: Vec<_> = histogram.values().collect();
+        assert_eq!(values, [((9 << 17) - 1, 3), (5_000_000_000, 1)]);
+        assert_eq!(histogram.count_above((1 << 20) - 1), 4);
+        assert_eq!(histogram.count_above(1 << 20), 1);
+        assert_eq!(histogram.count_above(5_000_000_000), 0);
+    }
 
     #[test]
     fn edges() {

@@ -1,13 +1,15 @@
 //! Time to last byte: finished transactions that wait for the end of their response's body.
 //!
-//! One entry a connection, only with `--ttlb`: then every data segment is looked up here. Where
-//! the head declares a length, the last byte has a known sequence number; a chunked body ends with
-//! a segment that ends with the last chunk, and a body without a length ends with the connection.
+//! One entry a connection, with `--ttlb`: then every data segment is looked up here; without it only those whose ports
+//! are those of a stream (`events`). Where the head declares a length, the last byte has a known sequence number; a
+//! chunked body ends with a segment that ends with the last chunk, and a body without a length ends with the connection.
 
 use linkweir_record::{HttpBatch, HttpRow, HttpState, RecordBatch, Text};
+use linkweir_stream::Segment;
 use linkweir_table::{Chain, Chunks, Id, Table};
 use linkweir_wire::{SeqNumber, TcpFlags};
 
+use crate::events::{Content, MAX_STREAMS};
 use crate::key::{Connection, ConnectionHash, Meaning};
 
 /// Where a body ends, with what the segment of the head already told.
@@ -47,6 +49,8 @@ struct Body {
     row: HttpRow,
     text: Chain,
     lens: [u16; 5],
+    /// Of a stream: what follows its head.
+    content: Option<Box<Content>>,
 }
 
 /// The records that wait.
@@ -56,20 +60,16 @@ pub(crate) struct Bodies {
     table: Table<Body>,
     texts: Chunks,
     scratch: Vec<u8>,
-    /// Records that left while another was put in.
+    /// Records that left while another was put in, and the events of each that is a stream.
     spilled: HttpBatch,
+    spilled_events: Vec<Option<Box<Content>>>,
+    /// Streams that wait.
+    streams: usize,
 }
 
 fn file_under(seed: u64, connection: &Connection) -> u32 {
     let hash = ConnectionHash::new(seed, connection).with(Meaning::Direction, 0);
     u32::try_from(hash >> 32).unwrap_or_default()
-}
-
-fn connection_of(row: &HttpRow) -> Connection {
-    Connection {
-        client: (row.client_ip, row.client_port),
-        server: (row.server_ip, row.server_port),
-    }
 }
 
 impl Body {
@@ -89,7 +89,25 @@ impl Bodies {
             texts: Chunks::with_capacity(capacity.saturating_mul(2)),
             scratch: Vec::new(),
             spilled: HttpBatch::default(),
+            spilled_events: Vec::new(),
+            streams: 0,
         }
+    }
+
+    /// Whether any stream waits.
+    #[inline]
+    pub(crate) const fn has_streams(&self) -> bool {
+        self.streams > 0
+    }
+
+    /// Whether another stream may wait.
+    pub(crate) const fn has_room_for_stream(&self) -> bool {
+        self.streams < MAX_STREAMS
+    }
+
+    /// Begins to find the events of a stream, of which `begun` is with the head.
+    pub(crate) fn begin_content(&mut self, content: &mut Content, begun: &Segment<'_>) {
+        content.take(begun, &mut self.texts, &mut self.scratch);
     }
 
     /// Holds a record until its body ends; gives it back where that has happened already.
@@ -101,8 +119,9 @@ impl Bodies {
         mut row: HttpRow,
         text: &Text<'_>,
         end: BodyEnd,
-    ) -> Option<HttpRow> {
-        let connection = connection_of(&row);
+        mut content: Option<Box<Content>>,
+    ) -> Option<(HttpRow, Option<Box<Content>>)> {
+        let connection = Connection::of_row(&row);
         let later = self.find_where(&connection, |body| end.match_seq.before(body.match_seq));
         let until = later
             .and_then(|id| self.table.get(id))
@@ -112,7 +131,10 @@ impl Bodies {
         }
         if end.rule == EndRule::After(0) {
             row.ttlb_ns = span(&row, end.seen_ns);
-            return Some(row);
+            if let Some(content) = &mut content {
+                content.finish(&mut self.texts, &mut self.scratch);
+            }
+            return Some((row, content));
         }
         let mut chain = Chain::default();
         let parts = [
@@ -146,13 +168,32 @@ impl Bodies {
             row,
             text: chain,
             lens,
+            content,
         };
+        let is_stream = body.content.is_some();
         match self.table.insert(file_under(self.seed, &connection), body) {
-            Ok(_) => None,
-            Err(body) => {
-                self.texts.release(body.text);
-                Some(body.row)
+            Ok(_) => {
+                self.streams += usize::from(is_stream);
+                None
             }
+            Err(mut body) => {
+                self.texts.release(body.text);
+                if let Some(content) = &mut body.content {
+                    content.finish(&mut self.texts, &mut self.scratch);
+                }
+                Some((body.row, body.content))
+            }
+        }
+    }
+
+    /// A client has everything before `ack` of what the server of its connection has sent.
+    pub(crate) fn on_acknowledged(&mut self, connection: &Connection, ack: SeqNumber, ts_ns: u64) {
+        let Some(id) = self.find_where(connection, |body| body.content.is_some()) else {
+            return;
+        };
+        let body = self.table.get_mut(id);
+        if let Some(content) = body.and_then(|body| body.content.as_deref_mut()) {
+            content.acknowledged(ack, ts_ns, &mut self.texts, &mut self.scratch);
         }
     }
 
@@ -174,7 +215,18 @@ impl Bodies {
         let Some(body) = self.table.get_mut(id) else {
             return;
         };
-        if body.rule == EndRule::LastChunk && payload.starts_with(b"HTTP/1.") {
+        if let Some(content) = body.content.as_deref_mut().filter(|_| payload_len > 0) {
+            let segment = Segment {
+                seq,
+                bytes: payload,
+                len: payload_len,
+                ts_ns,
+            };
+            content.take(&segment, &mut self.texts, &mut self.scratch);
+        }
+        let framed_over = body.content.as_ref().and_then(|content| content.is_over());
+        let begins_next = payload.starts_with(b"HTTP/1.") && framed_over.is_none();
+        if body.rule == EndRule::LastChunk && begins_next {
             return self.end_at(connection, seq);
         }
         if payload_len > 0 {
@@ -193,7 +245,10 @@ impl Bodies {
                 is_last
             }
             // A last chunk with trailer fields, or in two segments, shows when the server closes.
-            EndRule::LastChunk => payload.ends_with(b"0\r\n\r\n") || flags.contains(TcpFlags::FIN),
+            EndRule::LastChunk => {
+                framed_over.unwrap_or_else(|| payload.ends_with(b"0\r\n\r\n"))
+                    || flags.contains(TcpFlags::FIN)
+            }
             EndRule::Close => flags.intersects(TcpFlags::FIN | TcpFlags::RST),
         };
         if over || flags.intersects(TcpFlags::FIN | TcpFlags::RST) {
@@ -238,14 +293,19 @@ impl Bodies {
         !self.spilled.is_empty()
     }
 
-    /// The records set free, oldest first; the caller gives the batch back for reuse.
-    pub(crate) fn take_spilled(&mut self) -> HttpBatch {
-        std::mem::take(&mut self.spilled)
+    /// The records set free, oldest first, each with its events if it is a stream; the caller gives the batch back for
+    /// reuse.
+    pub(crate) fn take_spilled(&mut self) -> (HttpBatch, Vec<Option<Box<Content>>>) {
+        (
+            std::mem::take(&mut self.spilled),
+            std::mem::take(&mut self.spilled_events),
+        )
     }
 
     /// Takes an emptied batch back.
-    pub(crate) fn give_back(&mut self, batch: HttpBatch) {
-        self.spilled = batch;
+    pub(crate) fn give_back(&mut self, batch: HttpBatch, mut events: Vec<Option<Box<Content>>>) {
+        events.clear();
+        (self.spilled, self.spilled_events) = (batch, events);
     }
 
     fn find_where(&self, connection: &Connection, holds: impl Fn(&Body) -> bool) -> Option<Id> {
@@ -255,9 +315,14 @@ impl Bodies {
     }
 
     fn spill(&mut self, id: Id, ttlb_ns: Option<u64>) {
-        let Some(body) = self.table.remove(id) else {
+        let Some(mut body) = self.table.remove(id) else {
             return;
         };
+        if let Some(content) = &mut body.content {
+            self.streams = self.streams.saturating_sub(1);
+            content.finish(&mut self.texts, &mut self.scratch);
+        }
+        self.spilled_events.push(body.content);
         let row = HttpRow {
             ttlb_ns,
             state: HttpState::Complete,

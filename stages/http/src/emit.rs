@@ -1,9 +1,12 @@
 //! From paired (or lonely) halves to records.
 
-use linkweir_record::{HttpBatch, HttpRow, HttpState, Text};
+use linkweir_proto::http1::BodyLength;
+use linkweir_record::{HttpBatch, HttpRow, HttpState, Text, Web};
+use linkweir_stream::Segment;
 
 use crate::body::{Bodies, BodyEnd};
 use crate::config::HttpConfig;
+use crate::events::{Content, Events, Format};
 use crate::records::{Records, RequestParts, ResponseParts, row_of};
 use crate::web::Connections;
 
@@ -11,7 +14,12 @@ use crate::web::Connections;
 #[derive(Debug)]
 pub(crate) struct Output {
     pub(crate) records: Records,
+    /// With time to last byte; else from the first stream on.
     pub(crate) bodies: Option<Bodies>,
+    /// Whether all records wait for the end of their bodies, not only those of streams.
+    pub(crate) holds_all: bool,
+    max_pending: usize,
+    seed: u64,
     /// Connections of HTTP/2 and TLS.
     pub(crate) web: Connections,
 }
@@ -23,6 +31,9 @@ impl Output {
             bodies: config
                 .ttlb
                 .then(|| Bodies::new(config.max_pending, config.hash_seed)),
+            holds_all: config.ttlb,
+            max_pending: config.max_pending,
+            seed: config.hash_seed,
             web: Connections::new(config),
         }
     }
@@ -37,15 +48,65 @@ impl Output {
         self.records.record_web(row, text, label, out);
     }
 
-    /// A request and its final response; with time to last byte the record waits for the body.
+    /// A response that is a stream begins, of which `begun` is there; nothing where not `all` of it comes here, or there
+    /// are too many.
+    #[cold]
+    pub(crate) fn begin_stream(
+        &mut self,
+        format: Format,
+        length: BodyLength,
+        begun: &Segment<'_>,
+        all: bool,
+    ) -> Option<Box<Content>> {
+        if !all {
+            self.records.stats.streams.unmeasured += 1;
+            return None;
+        }
+        let (max_pending, seed) = (self.max_pending, self.seed);
+        let bodies = self
+            .bodies
+            .get_or_insert_with(|| Bodies::new(max_pending, seed));
+        if !bodies.has_room_for_stream() {
+            self.records.stats.streams.unmeasured += 1;
+            return None;
+        }
+        let mut content = Box::new(Content::new(format, length, begun.seq));
+        if begun.len > 0 {
+            bodies.begin_content(&mut content, begun);
+        }
+        Some(content)
+    }
+
+    /// Writes the record of a stream of HTTP/1.x.
+    pub(crate) fn record_stream(
+        &mut self,
+        row: HttpRow,
+        text: &Text<'_>,
+        events: &Events,
+        out: &mut HttpBatch,
+    ) {
+        let columns = events.columns(row.request_ts_ns);
+        let stats = &mut self.records.stats;
+        stats.streams.count(&columns, &events.times, text.host);
+        let label = self.web.label(&row).unwrap_or_default();
+        let label = Web {
+            events: Some(columns),
+            ..label
+        };
+        self.records.record_web(row, text, Some(label), out);
+    }
+
+    /// A request and its final response; with time to last byte the record waits for the body, and that of a stream for
+    /// its events. Whether a stream goes on from here.
     #[inline]
     pub(crate) fn complete(
         &mut self,
         request: &RequestParts<'_>,
         response: &ResponseParts<'_>,
         end: BodyEnd,
+        content: Option<Box<Content>>,
         out: &mut HttpBatch,
-    ) {
+    ) -> bool {
         let mut row = request_row(request);
         row.response_ts_ns = Some(response.ts_ns);
         row.response_bytes = response.bytes;
@@ -66,13 +127,33 @@ impl Output {
             ..request_text(request)
         };
         match &mut self.bodies {
-            None => self.record(row, &text, out),
-            Some(bodies) => {
-                if let Some(row) = bodies.hold(row, &text, end) {
-                    self.record(row, &text, out);
+            Some(bodies) if self.holds_all || content.is_some() => {
+                let is_stream = content.is_some();
+                match bodies.hold(row, &text, end, content) {
+                    None => return is_stream,
+                    Some((row, None)) => self.record(row, &text, out),
+                    Some((row, Some(content))) => {
+                        self.record_stream(row, &text, &content.events, out);
+                    }
                 }
             }
+            _ => self.record(row, &text, out),
         }
+        false
+    }
+
+    /// A request and its final response, which came first: what followed its head has passed.
+    pub(crate) fn complete_late(
+        &mut self,
+        request: &RequestParts<'_>,
+        response: &ResponseParts<'_>,
+        end: BodyEnd,
+        out: &mut HttpBatch,
+    ) {
+        if Format::of(response.content_type, b"").is_some() {
+            self.records.stats.streams.unmeasured += 1;
+        }
+        self.complete(request, response, end, None, out);
     }
 
     /// A request that nothing answered.

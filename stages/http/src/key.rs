@@ -9,6 +9,7 @@
 use std::net::IpAddr;
 
 use linkweir_engine::hash::{Endpoint, flow_hash, mix};
+use linkweir_record::HttpRow;
 use linkweir_wire::{Network, Side, Tcp};
 
 /// The two sides of a TCP connection, in the order in which the holder uses them.
@@ -27,6 +28,14 @@ impl Connection {
         Self {
             client: (network.src(), tcp.src_port()),
             server: (network.dst(), tcp.dst_port()),
+        }
+    }
+
+    /// That of a record.
+    pub(crate) const fn of_row(row: &HttpRow) -> Self {
+        Self {
+            client: (row.client_ip, row.client_port),
+            server: (row.server_ip, row.server_port),
         }
     }
 

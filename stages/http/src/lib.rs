@@ -11,6 +11,7 @@
 //! responses, retransmissions told from new messages, and time to last byte (`body`). Only connections on
 //! which requests wait behind one another are read in order (`follow`).
 //!
+//! Of responses that are streams the events are found (`events`), on connections that have one only.
 //! Transactions of TLS without keys are estimated from the lengths and the order of records (`estimate`).
 //!
 //! ```text
@@ -23,6 +24,7 @@ mod body;
 mod config;
 mod emit;
 mod estimate;
+mod events;
 pub mod extract;
 mod halves;
 mod handoff;
@@ -42,6 +44,7 @@ mod watch;
 mod web;
 
 pub use config::{HttpConfig, PortSet, Shard};
+pub use events::StreamStats;
 pub use extract::frames::HalfFrames;
 pub use extract::{HalfCounts, HalfStage, HalvesConfig};
 pub use handoff::Handoff;

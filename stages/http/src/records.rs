@@ -107,10 +107,7 @@ impl Records {
     /// Adds the round trip of its connection to a record.
     #[inline]
     fn add_trip(&self, row: &mut HttpRow) {
-        row.rtt_ns = self.trips.of(&Connection {
-            client: (row.client_ip, row.client_port),
-            server: (row.server_ip, row.server_port),
-        });
+        row.rtt_ns = self.trips.of(&Connection::of_row(row));
     }
 
     /// Writes a record with what only HTTP/2 and TLS have, unless the filters hold it back.
@@ -150,11 +147,7 @@ impl Records {
         row.client_ip = anonymizer.replace(row.client_ip);
         row.server_ip = anonymizer.replace(row.server_ip);
         // The hash of the real addresses would give them away, and so would a host that is one.
-        let connection = Connection {
-            client: (row.client_ip, row.client_port),
-            server: (row.server_ip, row.server_port),
-        };
-        row.flow_hash = connection.flow_hash();
+        row.flow_hash = Connection::of_row(&row).flow_hash();
         let Some(host) = anonymizer.replace_host(text.host) else {
             return push(row, text, label);
         };

@@ -169,7 +169,7 @@ impl HttpStage {
             return;
         }
         let matcher = &mut self.matcher;
-        if matcher.output.bodies.is_some() {
+        if matcher.awaits_body(tcp) {
             matcher.watch_bodies(packet, tcp, timestamp.as_nanos(), out);
         }
         if !tcp.payload.is_empty() {

@@ -4,6 +4,8 @@ use linkweir_keys::ConnectionCounters;
 use linkweir_record::Source;
 use linkweir_sketch::{BoundedCounts, LogLinear};
 
+use crate::events::StreamStats;
+
 /// Methods that are counted by name; further ones are counted together.
 const MAX_METHODS: usize = 64;
 
@@ -89,6 +91,8 @@ pub struct HttpStats {
     pub response_time: LogLinear,
     /// Response times that were estimated, nanoseconds.
     pub estimated_time: LogLinear,
+    /// Responses that are streams of events.
+    pub streams: StreamStats,
 }
 
 impl Default for HttpStats {
@@ -130,6 +134,7 @@ impl Default for HttpStats {
             status_codes: Box::new([0; 1000]),
             response_time: LogLinear::default(),
             estimated_time: LogLinear::default(),
+            streams: StreamStats::default(),
         }
     }
 }
@@ -159,6 +164,7 @@ impl HttpStats {
         }
         self.response_time.merge(&other.response_time);
         self.estimated_time.merge(&other.estimated_time);
+        self.streams.merge(&other.streams);
     }
 
     /// How many of the counters, the first ones, were there from the first version on.

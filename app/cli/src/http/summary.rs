@@ -1,6 +1,6 @@
 //! What `linkweir http` counts, in the totals of a run.
 
-use linkweir_http::{HttpStats, PayloadSample};
+use linkweir_http::{HttpStats, PayloadSample, StreamStats};
 use linkweir_record::human::{counted, percent, thousands};
 use linkweir_sketch::LogLinear;
 use serde_json::{Map, Value, json};
@@ -16,6 +16,9 @@ const QUANTILES: [(&str, f64); 5] = [
     ("p99", 0.99),
     ("p999", 0.999),
 ];
+
+/// Hosts whose streams are buffered, on the screen at most.
+const BUFFERED_HOSTS: usize = 8;
 
 /// A distribution of times.
 fn times_of(times: &LogLinear) -> Map<String, Value> {
@@ -97,6 +100,7 @@ impl Counters for HttpCounters {
                 "refused_records": stats.refused_records,
                 "bad_frames": stats.bad_frames,
             },
+            "streams": streams_of(&stats.streams),
             "undecrypted": stats.undecrypted,
             "unknown_names": stats.unknown_names,
             "unsorted": totals.report.unsorted,
@@ -179,6 +183,7 @@ impl Counters for HttpCounters {
                 ),
             ));
         }
+        add_streams(&stats.streams, rows);
         if stats.filtered > 0 {
             rows.push((
                 "not written",
@@ -195,6 +200,68 @@ impl Counters for HttpCounters {
             ("retransmitted responses", stats.retransmitted_responses),
             ("interim responses", stats.interim_responses),
         ]
+    }
+}
+
+/// The object of streams: its counters, their hosts and distributions.
+fn streams_of(streams: &StreamStats) -> Value {
+    let counters = streams.counters().into_iter();
+    let mut all: Map<String, Value> = counters
+        .map(|(name, count)| (name.to_owned(), count.into()))
+        .collect();
+    let hosts = streams.hosts().into_iter();
+    let hosts = hosts.map(|(host, streams, buffered)| {
+        let counts = json!({ "streams": streams, "buffered": buffered });
+        (host.escape_ascii().to_string(), counts)
+    });
+    all.insert("hosts".into(), Value::Object(hosts.collect()));
+    all.insert(
+        "first_event_ns".into(),
+        times_of(&streams.first_event).into(),
+    );
+    all.insert("event_gap_ns".into(), times_of(&streams.event_gap).into());
+    Value::Object(all)
+}
+
+/// What is said of streams, and of the hosts whose events have waited for one another.
+fn add_streams(streams: &StreamStats, rows: &mut Vec<Row>) {
+    if streams.streams > 0 {
+        let named: [(&str, f64); 3] = [("p50", 0.5), ("p90", 0.9), ("p99", 0.99)];
+        rows.push((
+            "streams",
+            format!(
+                "{} ({} estimated), {} ({} coalesced), {}, {} with gaps, {} not measured",
+                counted(streams.streams, "stream"),
+                thousands(streams.estimated),
+                counted(streams.events, "event"),
+                thousands(streams.coalesced),
+                counted(streams.stalls, "stall"),
+                thousands(streams.with_gaps),
+                thousands(streams.unmeasured),
+            ),
+        ));
+        if !streams.first_event.is_empty() {
+            rows.push(("first event", quantiles(&streams.first_event, &named)));
+        }
+        if !streams.event_gap.is_empty() {
+            rows.push(("event gaps", quantiles(&streams.event_gap, &named)));
+        }
+    }
+    let hosts = streams.hosts();
+    let buffered = hosts.iter().filter(|(_, _, buffered)| *buffered > 0);
+    for (host, streams, buffered) in buffered.take(BUFFERED_HOSTS) {
+        rows.push((
+            "buffered",
+            format!(
+                "a proxy on the path buffers {} of {} of host {}: events arrive in bursts",
+                thousands(*buffered),
+                counted(*streams, "stream"),
+                match host.is_empty() {
+                    true => "(none)".to_owned(),
+                    false => host.escape_ascii().to_string(),
+                }
+            ),
+        ));
     }
 }
 

@@ -15,7 +15,7 @@
 use std::collections::BTreeMap;
 
 use linkweir_engine::{Drops, Fault, FaultKind};
-use linkweir_http::HttpStats;
+use linkweir_http::{HttpStats, StreamStats};
 use linkweir_sketch::LogLinear;
 use linkweir_wire::{DecodeFaults, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -105,7 +105,21 @@ struct HttpObject {
     /// Later than the others: older sketches have none.
     #[serde(default)]
     estimated_time_ns: Histogram,
+    #[serde(default)]
+    streams: StreamsObject,
     /// All keys left: the counters of the stage, by name.
+    #[serde(flatten)]
+    counters: BTreeMap<String, Value>,
+}
+
+#[derive(Default, Serialize, Deserialize)]
+struct StreamsObject {
+    first_event_ns: Histogram,
+    event_gap_ns: Histogram,
+    /// Streams of each host, and those of them that were buffered.
+    hosts: BTreeMap<String, (u64, u64)>,
+    other_hosts: (u64, u64),
+    /// All keys left: the counters, by name.
     #[serde(flatten)]
     counters: BTreeMap<String, Value>,
 }
@@ -221,6 +235,7 @@ impl HttpObject {
             status_codes: stats.status_codes().collect(),
             response_time_ns: Histogram::of(&stats.response_time),
             estimated_time_ns: Histogram::of(&stats.estimated_time),
+            streams: StreamsObject::of(&stats.streams),
             counters: counters
                 .map(|(name, count)| (name.to_owned(), count.into()))
                 .collect(),
@@ -229,19 +244,13 @@ impl HttpObject {
 
     fn totals(mut self) -> Result<HttpTotals, String> {
         let mut stats = HttpStats::default();
-        for (at, (name, counter)) in stats.counters_mut().into_iter().enumerate() {
-            let value = self.counters.remove(name);
-            // A sketch of an earlier version: what this counts was not read then.
-            if value.is_none() && at >= HttpStats::FIRST_COUNTERS {
-                continue;
-            }
-            let value = value.ok_or_else(|| format!("`http.{name}` is missing"))?;
-            let wrong = || format!("`http.{name}` must be a whole number from 0 on, not {value}");
-            *counter = value.as_u64().ok_or_else(wrong)?;
-        }
-        if let Some(name) = self.counters.keys().next() {
-            return Err(not_known(&format!("http.{name}")));
-        }
+        let counters = stats.counters_mut();
+        read_counters(
+            "http",
+            counters,
+            HttpStats::FIRST_COUNTERS,
+            &mut self.counters,
+        )?;
         for (method, count) in &self.methods {
             stats.count_methods(method.as_bytes(), *count);
         }
@@ -255,12 +264,70 @@ impl HttpObject {
         }
         stats.response_time = self.response_time_ns.read("response_time_ns")?;
         stats.estimated_time = self.estimated_time_ns.read("estimated_time_ns")?;
+        stats.streams = self.streams.stats()?;
         Ok(HttpTotals {
             records: self.records,
             unsorted: self.unsorted,
             sink_losses: self.sink_losses,
             stats,
         })
+    }
+}
+
+/// Reads the counters of an object; the first ones must be there.
+fn read_counters<const N: usize>(
+    object: &str,
+    counters: [(&'static str, &mut u64); N],
+    first: usize,
+    values: &mut BTreeMap<String, Value>,
+) -> Result<(), String> {
+    for (at, (name, counter)) in counters.into_iter().enumerate() {
+        let value = values.remove(name);
+        // A sketch of an earlier version: what this counts was not read then.
+        if value.is_none() && at >= first {
+            continue;
+        }
+        let value = value.ok_or_else(|| format!("`{object}.{name}` is missing"))?;
+        let wrong = || format!("`{object}.{name}` must be a whole number from 0 on, not {value}");
+        *counter = value.as_u64().ok_or_else(wrong)?;
+    }
+    match values.keys().next() {
+        Some(name) => Err(not_known(&format!("{object}.{name}"))),
+        None => Ok(()),
+    }
+}
+
+impl StreamsObject {
+    fn of(stats: &StreamStats) -> Self {
+        let hosts = stats.hosts().into_iter();
+        let counters = stats.counters().into_iter();
+        Self {
+            first_event_ns: Histogram::of(&stats.first_event),
+            event_gap_ns: Histogram::of(&stats.event_gap),
+            hosts: hosts
+                .map(|(host, streams, buffered)| {
+                    let host = String::from_utf8_lossy(host).into_owned();
+                    (host, (streams, buffered))
+                })
+                .collect(),
+            other_hosts: stats.other_hosts(),
+            counters: counters
+                .map(|(name, count)| (name.to_owned(), count.into()))
+                .collect(),
+        }
+    }
+
+    fn stats(mut self) -> Result<StreamStats, String> {
+        let mut stats = StreamStats::default();
+        read_counters("http.streams", stats.counters_mut(), 0, &mut self.counters)?;
+        for (host, (streams, buffered)) in &self.hosts {
+            stats.count_host(host.as_bytes(), *streams, *buffered);
+        }
+        let (streams, buffered) = self.other_hosts;
+        stats.count_other_hosts(streams, buffered);
+        stats.first_event = self.first_event_ns.read("streams.first_event_ns")?;
+        stats.event_gap = self.event_gap_ns.read("streams.event_gap_ns")?;
+        Ok(stats)
     }
 }
 

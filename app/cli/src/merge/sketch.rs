@@ -59,6 +59,7 @@ impl PartialEq for HttpTotals {
             && mine.status_codes().eq(theirs.status_codes())
             && mine.response_time == theirs.response_time
             && mine.estimated_time == theirs.estimated_time
+            && mine.streams == theirs.streams
     }
 }
 

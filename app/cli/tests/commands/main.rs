@@ -35,6 +35,7 @@ mod geo;
 mod habits;
 mod halves;
 mod hostile;
+mod http_streams;
 mod load_words;
 mod media;
 mod merge;

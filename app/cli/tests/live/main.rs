@@ -13,4 +13,5 @@ mod flows;
 mod http;
 mod lines;
 mod privileges;
+mod streams;
 mod traffic;

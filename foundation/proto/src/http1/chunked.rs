@@ -201,6 +201,22 @@ impl ChunkedDecoder {
         left
     }
 
+    /// Passes over so many bytes that are missing; whether all of them are data of the chunk at hand. If not, it is not
+    /// known where the next chunk begins.
+    pub const fn pass_missing(&mut self, len: u64) -> bool {
+        let State::Data { left } = self.state else {
+            return len == 0;
+        };
+        let Some(rest) = left.checked_sub(len) else {
+            return false;
+        };
+        self.state = match rest {
+            0 => State::DataEnd,
+            left => State::Data { left },
+        };
+        true
+    }
+
     /// Whether the body has ended.
     #[must_use]
     pub fn is_at_end(&self) -> bool {
@@ -249,6 +265,21 @@ mod tests {
             }
         }
         Ok((data, text, used, decoder.is_at_end()))
+    }
+
+    #[test]
+    fn missing_data_is_passed_over_within_a_chunk() {
+        let mut chunks = ChunkedDecoder::default();
+        let mut rest: &[u8] = b"a\r\nabc";
+        assert_eq!(chunks.next(&mut rest), Ok(ChunkPiece::Data(b"abc")));
+        assert!(chunks.pass_missing(5));
+        let mut rest: &[u8] = b"ij\r\n3\r\n";
+        assert_eq!(chunks.next(&mut rest), Ok(ChunkPiece::Data(b"ij")));
+        assert_eq!(chunks.next(&mut rest), Ok(ChunkPiece::More));
+        assert!(!chunks.pass_missing(4), "more than the chunk");
+        assert!(chunks.pass_missing(3) && !chunks.pass_missing(1));
+        let mut rest: &[u8] = b"\r\n0\r\n\r\n";
+        while chunks.next(&mut rest) != Ok(ChunkPiece::End) {}
     }
 
     #[test]

@@ -50,6 +50,8 @@ pub struct ResponseHead<'a> {
     pub reason_phrase: &'a [u8],
     /// `Content-Type` field value.
     pub content_type: &'a [u8],
+    /// `Content-Encoding` field value.
+    pub content_encoding: &'a [u8],
     /// `Content-Length`, where it is a number, no other one is there, and a transfer coding does not
     /// override it.
     pub content_length: Option<u64>,
@@ -59,6 +61,8 @@ pub struct ResponseHead<'a> {
     pub minor: u8,
     /// Whether values go on in further lines, as of [`RequestHead::is_folded`].
     pub is_folded: bool,
+    /// Whether the connection goes on with WebSocket: 101, and the `Upgrade` field says so (RFC 6455 sec. 4.2.2).
+    pub is_websocket: bool,
 }
 
 impl ResponseHead<'_> {
@@ -251,6 +255,8 @@ pub fn parse_response(bytes: &[u8]) -> Outcome<ResponseHead<'_>> {
                 lengths.add_length(value);
             } else if let Some(value) = field(line, b"content-type") {
                 head.content_type = value;
+            } else if let Some(value) = field(line, b"content-encoding") {
+                head.content_encoding = value;
             }
         }
         TRANSFER => {
@@ -265,7 +271,20 @@ pub fn parse_response(bytes: &[u8]) -> Outcome<ResponseHead<'_>> {
     // It ends with the connection then, as one does that says nothing (RFC 9112 sec. 6.3 rule 8).
     head.content_length = told.length.filter(|_| !told.is_unclear);
     head.chunked = told.chunked;
+    if status_code == 101 && whole {
+        head.is_websocket = names_websocket(bytes.get(..lines.passed()).unwrap_or_default());
+    }
     finish(head, bytes, lines.passed(), whole)
+}
+
+/// Whether a head names WebSocket as what the connection goes on with.
+#[cold]
+fn names_websocket(head: &[u8]) -> bool {
+    let mut lines = head.split(|byte| *byte == b'\n');
+    lines.any(|line| {
+        let value = field(trim_end(line), b"upgrade");
+        value.is_some_and(|value| value.eq_ignore_ascii_case(b"websocket"))
+    })
 }
 
 #[inline]

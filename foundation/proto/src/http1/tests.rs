@@ -403,3 +403,16 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn what_a_response_says_of_its_content_and_of_websocket() {
+    let read = |head: &'static str| match parse_response(head.as_bytes()) {
+        Outcome::Complete(head, _) => (head.content_encoding, head.is_websocket),
+        other => panic!("{other:?}"),
+    };
+    let coded = read("HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nUpgrade: websocket\r\n\r\n");
+    assert_eq!(coded, (&b"gzip"[..], false), "only 101 switches");
+    let switched = read("HTTP/1.1 101 Switching\r\nupgrade : WebSocket\r\n\r\n");
+    assert_eq!(switched, (&b""[..], true));
+    assert!(!read("HTTP/1.1 101 Switching\r\nUpgrade: h2c\r\n\r\n").1);
+}

@@ -10,6 +10,7 @@ use linkweir_table::{Chain, Chunks};
 use linkweir_wire::{SeqNumber, Side, TcpFlags};
 
 use super::tickets::{Server, Servers};
+use super::trickle::{Pool, Trickle};
 use super::turn::{Data, Estimate, Talk, Version};
 use super::walk::{Came, Event, Walk};
 use crate::key::Connection;
@@ -39,6 +40,8 @@ enum Phase {
 #[derive(Debug)]
 pub(super) struct State {
     talk: Talk,
+    /// The records of the response at hand.
+    trickle: Trickle,
     /// The hello while it is gathered, then the fingerprint of the client, where there is one, and the server name.
     text: Chain,
     has_fingerprint: bool,
@@ -80,15 +83,19 @@ pub(super) struct Common {
     pub(super) texts: Texts,
     pub(super) scratch: Vec<u8>,
     pub(super) servers: Servers,
+    /// Responses that may be streams.
+    pub(super) streams: Pool,
 }
 
-impl Common {
-    /// What is known of a server that may still send what is no response.
-    fn leading(&mut self, talk: &Talk, connection: &Connection) -> Option<&mut Server> {
-        match talk.is_leading() {
-            true => self.servers.of(connection),
-            false => None,
-        }
+/// What is known of a server that may still send what is no response.
+fn leading<'a>(
+    servers: &'a mut Servers,
+    talk: &Talk,
+    connection: &Connection,
+) -> Option<&'a mut Server> {
+    match talk.is_leading() {
+        true => servers.of(connection),
+        false => None,
     }
 }
 
@@ -109,6 +116,7 @@ impl Estimated {
         }
         let state = State {
             talk,
+            trickle: Trickle::default(),
             text: Chain::new(),
             has_fingerprint: false,
             version: 0,
@@ -199,10 +207,16 @@ impl Estimated {
             state.talk.on_acknowledged(ack, segment.ts_ns, true);
         } else if segment.has_ack && ack - other.next() > 1 && state.phase == Phase::Open {
             other.skip(ack);
-            let server = common.leading(&state.talk, &self.connection);
+            let server = leading(&mut common.servers, &state.talk, &self.connection);
+            let (trickle, streams) = (&mut state.trickle, &mut common.streams);
+            if side == Side::Client {
+                trickle.miss(streams);
+            }
             state
                 .talk
-                .on_missed(side.other(), segment.ts_ns, server, &mut done);
+                .on_missed(side.other(), segment.ts_ns, server, |estimate| {
+                    done(trickle.finish(estimate, streams));
+                });
         }
         let due = other.due();
         let came = own.on_segment(segment, |event| match event {
@@ -218,8 +232,13 @@ impl Estimated {
             }
             Event::Bytes(bytes) => state.on_handshake(side, bytes, common),
             Event::End => {
-                if side == Side::Server {
-                    state.talk.on_server_end(segment.ts_ns);
+                if side == Side::Server
+                    && let Some((before_ns, has_begun)) = state.talk.on_server_end(segment.ts_ns)
+                {
+                    let streams = &mut common.streams;
+                    state
+                        .trickle
+                        .end(before_ns, segment.ts_ns, has_begun, streams);
                 }
             }
         });
@@ -227,6 +246,7 @@ impl Estimated {
             (Came::Repeated, Side::Client) => state.talk.on_repeated(segment.seq),
             (Came::Unknown, Side::Server) if !is_alert(segment.payload) => {
                 let bytes = segment.payload_len;
+                state.trickle.miss(&mut common.streams);
                 state.talk.on_server_bytes(bytes, segment.ts_ns);
             }
             _ => {}
@@ -266,9 +286,12 @@ impl Estimated {
     }
 
     /// The transaction at hand is over.
-    pub(super) fn finish(&mut self, common: &mut Common, done: impl FnMut(Estimate)) {
-        let server = common.leading(&self.state.talk, &self.connection);
-        self.state.talk.finish(server, done);
+    pub(super) fn finish(&mut self, common: &mut Common, mut done: impl FnMut(Estimate)) {
+        let State { talk, trickle, .. } = &mut self.state;
+        let server = leading(&mut common.servers, talk, &self.connection);
+        talk.finish(server, |estimate| {
+            done(trickle.finish(estimate, &mut common.streams));
+        });
     }
 
     /// Gives back what it has of the texts.
@@ -312,7 +335,7 @@ impl State {
         due: SeqNumber,
         connection: &Connection,
         common: &mut Common,
-        done: impl FnMut(Estimate),
+        mut done: impl FnMut(Estimate),
     ) {
         self.is_start = true;
         data.content = header.len.saturating_sub(self.overhead());
@@ -332,7 +355,12 @@ impl State {
             }
             _ => return,
         }
-        let server = common.leading(&self.talk, connection);
+        let server = leading(&mut common.servers, &self.talk, connection);
+        let (trickle, streams) = (&mut self.trickle, &mut common.streams);
+        if side == Side::Server {
+            trickle.begin(data.content);
+        }
+        let done = |estimate| done(trickle.finish(estimate, streams));
         match side {
             Side::Client => self.talk.on_client(&data, due, server, done),
             Side::Server => self.talk.on_server(&data, server, done),

@@ -3,13 +3,14 @@
 //! A connection gets here with its client's hello, or late by a record of application data to a port of HTTPS; then all
 //! of its segments come here, because their ports are noted where those of watched heads are. `walk` finds the records,
 //! `connection` reads what is in clear of the handshake, `turn` tells requests from responses by `lengths`, `tickets`
-//! remembers what servers send before them.
+//! remembers what servers send before them, `trickle` finds the responses that are most likely streams.
 //!
 //! Source: Lopez, Morato, Magaña, Izal 2019, "Effective Analysis of Secure Web Response Time", for the idea.
 
 mod connection;
 mod lengths;
 mod tickets;
+mod trickle;
 mod turn;
 mod walk;
 
@@ -25,6 +26,7 @@ use crate::records::{Records, row_of};
 use crate::segment::Segment;
 use connection::{Common, Estimated, Texts};
 use tickets::Servers;
+use trickle::Pool;
 use turn::Estimate;
 
 /// Connections at once: memory is reserved, not touched.
@@ -134,6 +136,7 @@ impl Matcher {
                 texts: Texts::with_capacity(TEXT_PIECES),
                 scratch: Vec::new(),
                 servers: Servers::new(seed),
+                streams: Pool::default(),
             })
         });
         let connection = segment.direction;
@@ -324,12 +327,16 @@ impl Done {
                 Confidence::Likely => stats.estimated_likely += 1,
                 Confidence::CannotTell => stats.estimated_cannot_tell += 1,
             }
+            if let Some(events) = &estimate.events {
+                stats.streams.count_estimated(events);
+            }
             if let Some(took_ns) = row.response_time_ns() {
                 stats.estimated_time.record(took_ns);
             }
             let web = Web {
                 source: Source::Estimate,
                 confidence: Some(estimate.confidence),
+                events: estimate.events,
                 is_partial: true,
                 tls_version: entry.state.version,
                 sni: name,

@@ -15,8 +15,9 @@ use std::collections::VecDeque;
 use linkweir_engine::TableFill;
 use linkweir_record::{HttpBatch, RecordBatch};
 use linkweir_table::{Chunks, Id};
-use linkweir_wire::{Network, Packet, Tcp};
+use linkweir_wire::{Network, Packet, Tcp, TcpFlags};
 
+use crate::body::Bodies;
 use crate::config::{HttpConfig, PortSet, Shard};
 use crate::emit::Output;
 use crate::estimate::Estimates;
@@ -126,9 +127,9 @@ impl Matcher {
     }
 
     /// The oldest message that still waits. Held records (`--ttlb`) are not older by more than the
-    /// timeout.
+    /// timeout; those of streams come when they have ended, as those of HTTP/2 do.
     pub(crate) const fn watermark_ns(&self) -> u64 {
-        let waits = if self.output.bodies.is_some() {
+        let waits = if self.output.holds_all {
             self.timeout_ns.saturating_mul(2)
         } else {
             self.timeout_ns
@@ -143,7 +144,26 @@ impl Matcher {
 
     /// Whether anything may time out.
     fn has_waiting(&self) -> bool {
-        !self.pending.is_empty() || self.follows_any()
+        !self.pending.is_empty() || self.follows_any() || self.has_streams()
+    }
+
+    /// Whether responses of HTTP/1.x that are streams go on.
+    #[inline]
+    fn has_streams(&self) -> bool {
+        let bodies = self.output.bodies.as_ref();
+        bodies.is_some_and(Bodies::has_streams)
+    }
+
+    /// Whether the end of a body may be in a segment with these ports.
+    #[inline]
+    pub(crate) fn awaits_body(&self, tcp: &Tcp<'_>) -> bool {
+        match &self.output.bodies {
+            None => false,
+            Some(bodies) => {
+                self.output.holds_all
+                    || (bodies.has_streams() && self.watch.watches(tcp.src_port(), tcp.dst_port()))
+            }
+        }
     }
 
     /// Whether connections are followed, or estimated.
@@ -272,33 +292,37 @@ impl Matcher {
     /// Writes the records whose bodies have ended.
     #[inline]
     pub(crate) fn release_bodies(&mut self, out: &mut HttpBatch) {
-        if self
-            .output
-            .bodies
-            .as_ref()
-            .is_some_and(crate::body::Bodies::has_spilled)
-        {
+        if self.output.bodies.as_ref().is_some_and(Bodies::has_spilled) {
             self.release_spilled(out);
         }
     }
 
     #[cold]
     fn release_spilled(&mut self, out: &mut HttpBatch) {
-        let Some(mut batch) = self
-            .output
-            .bodies
-            .as_mut()
-            .map(crate::body::Bodies::take_spilled)
-        else {
+        let spilled = self.output.bodies.as_mut().map(Bodies::take_spilled);
+        let Some((mut batch, events)) = spilled else {
             return;
         };
-        for view in batch.views() {
-            self.output.record(*view.row, &view.text, out);
+        for (view, content) in batch.views().zip(&events) {
+            match content {
+                None => self.output.record(*view.row, &view.text, out),
+                Some(content) => {
+                    let (row, events) = (*view.row, &content.events);
+                    self.note_stream(&Connection::of_row(&row), false);
+                    self.output.record_stream(row, &view.text, events, out);
+                }
+            }
         }
         batch.clear();
         if let Some(bodies) = &mut self.output.bodies {
-            bodies.give_back(batch);
+            bodies.give_back(batch, events);
         }
+    }
+
+    /// Notes that a stream goes on between these ends, or not any more.
+    pub(crate) fn note_stream(&mut self, connection: &Connection, goes_on: bool) {
+        self.watch.note(connection, goes_on);
+        self.watch.note(&connection.reversed(), goes_on);
     }
 
     /// A client opens a connection.
@@ -328,7 +352,7 @@ impl Matcher {
             .begin(hash, tcp.ack().0, tcp.seq().0.wrapping_add(1));
     }
 
-    /// With time to last byte every segment of a connection whose body is awaited counts.
+    /// Every segment of a connection whose body is awaited counts.
     #[cold]
     pub(crate) fn watch_bodies(
         &mut self,
@@ -337,7 +361,8 @@ impl Matcher {
         ts_ns: u64,
         out: &mut HttpBatch,
     ) {
-        let connection = Connection::sent_by_client(&packet.network, tcp).reversed();
+        let direction = Connection::sent_by_client(&packet.network, tcp);
+        let connection = direction.reversed();
         // What TLS holds is watched when it is opened.
         let is_followed = self.output.web.find(&connection).is_some();
         let Some(bodies) = self.output.bodies.as_mut().filter(|_| !is_followed) else {
@@ -351,6 +376,9 @@ impl Matcher {
             tcp.flags(),
             ts_ns,
         );
+        if bodies.has_streams() && tcp.flags().contains(TcpFlags::ACK) {
+            bodies.on_acknowledged(&direction, tcp.ack(), ts_ns);
+        }
         self.release_bodies(out);
     }
 

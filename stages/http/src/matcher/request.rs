@@ -343,7 +343,7 @@ impl Matcher {
             text,
             body_length(&response, parts.method),
         );
-        self.output.complete(
+        self.output.complete_late(
             parts,
             &answer,
             stored_end(&waiting, &response, parts.method),

@@ -1,11 +1,13 @@
 //! What a response does to the table: it answers a request, moves it on, or waits for it.
 
-use linkweir_proto::http1::{ResponseHead, chunked_length, response_body, unfold};
+use linkweir_proto::http1::{BodyLength, ResponseHead, chunked_length, response_body, unfold};
 use linkweir_record::HttpBatch;
+use linkweir_stream::Segment as Begun;
 use linkweir_table::{Chain, Id};
 use linkweir_wire::SeqNumber;
 
 use super::Matcher;
+use crate::events::Format;
 use crate::halves::{
     after, body_end, body_length, measured, next_match_seq, request_parts, response_parts, short,
     stored_end,
@@ -15,6 +17,15 @@ use crate::matcher::memory::Sent;
 use crate::pending::{Half, MAX_PIPELINE, Waiting, WaitingResponse};
 use crate::records::ResponseParts;
 use crate::segment::{Place, Standing};
+
+/// What the events of a response look like, where it is a stream.
+#[inline]
+fn streamed(head: &ResponseHead<'_>, rule: BodyLength) -> Option<Format> {
+    if head.is_websocket {
+        return Some(Format::WebSocket);
+    }
+    Format::of(head.content_type, head.content_encoding).filter(|_| rule != BodyLength::Known(0))
+}
 
 impl Matcher {
     /// A response whose head begins at `place`; `body` is what follows it in the segment.
@@ -97,7 +108,22 @@ impl Matcher {
         answer.bytes = length.map(|length| length.saturating_add(head_len as u64));
         let seen = (place.segment_end, place.segment_ns);
         let end = body_end(rule, length, (match_seq, head_len), seen);
-        self.output.complete(&parts, &answer, end, out);
+        let content = streamed(head, rule).and_then(|format| {
+            let begin = SeqNumber(after(match_seq, head_len, 0));
+            let begun = Begun {
+                seq: begin,
+                bytes: body,
+                len: u32::try_from(place.segment_end - begin).unwrap_or(0),
+                ts_ns: place.segment_ns,
+            };
+            let is_whole =
+                self.has_whole_connections || self.output.web.find(&connection).is_some();
+            self.output.begin_stream(format, rule, &begun, is_whole)
+        });
+        let goes_on = self.output.complete(&parts, &answer, end, content, out);
+        if goes_on {
+            self.note_stream(&connection, true);
+        }
         self.texts.release(request.text);
         self.remember(hash, match_seq, sent, next);
         match follower {
@@ -323,7 +349,7 @@ impl Matcher {
             &answer_text,
             body_length(&answered, parts.method),
         );
-        self.output.complete(
+        self.output.complete_late(
             &parts,
             &answer,
             stored_end(&stored, &answered, parts.method),

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use linkweir_record::{Confidence, HttpBatch, HttpState, RecordBatch as _, Source};
+use linkweir_record::{Confidence, Events, HttpBatch, HttpState, RecordBatch as _, Source};
 use linkweir_testkit::conversation::{Conversation, Side};
 use linkweir_testkit::memory::drive;
 use linkweir_wire::{LinkType, SeqNumber};
@@ -582,6 +582,74 @@ fn the_client_alone_is_believed_where_its_acknowledgments_are_slow_enough() {
         .segments_mut()
         .retain(|segment| segment.from == Side::Server);
     assert_eq!(look(&other), []);
+}
+
+/// A response whose head comes after 20 ms, and records of these lengths so many ms behind one another.
+fn trickles(mut talk: Conversation, records: &[(u64, usize)]) -> Vec<Option<(u64, u32, u32)>> {
+    talk.client_sends(data(300))
+        .wait(Duration::from_millis(19))
+        .server_sends(data(420));
+    for (pause_ms, content) in records {
+        talk.wait(Duration::from_millis(*pause_ms))
+            .server_sends(data(*content));
+    }
+    talk.client_sends(data(120))
+        .wait(Duration::from_millis(10))
+        .server_sends(data(900));
+    let mut stage = HttpStage::new(&HttpConfig::default());
+    let batch: HttpBatch = drive(&mut stage, &talk.frames(), LinkType::ETHERNET, &[]);
+    let webs: Vec<_> = batch.views().map(|view| view.web().unwrap()).collect();
+    for web in &webs {
+        let has_events = web.events.is_some();
+        assert!(!has_events || web.confidence == LIKELY, "{web:?}");
+    }
+    let streams = webs.iter().filter(|web| web.events.is_some()).count();
+    let stats = &stage.stats().streams;
+    assert_eq!(
+        (stats.streams, stats.estimated),
+        (streams as u64, streams as u64)
+    );
+    let of = |events: Events| {
+        assert_eq!(events.is_buffered, None, "nobody can say it");
+        let first_ms = events.first_ns.unwrap() / 1_000_000;
+        (first_ms, events.count, events.coalesced)
+    };
+    webs.iter().map(|web| web.events.map(of)).collect()
+}
+
+#[test]
+fn small_records_with_pauses_are_a_stream() {
+    let events = |count: usize, pause_ms: u64| vec![(pause_ms, 120); count];
+    // The spacing of 1 ms comes on top.
+    assert_eq!(
+        trickles(of_two(40_000), &events(10, 29)),
+        [Some((50, 10, 0)), None]
+    );
+    let with_end = [events(10, 29), vec![(0, 9)]].concat();
+    assert_eq!(
+        trickles(of_two(40_001), &with_end),
+        [Some((50, 10, 0)), None]
+    );
+    let in_one = [events(10, 29), vec![(0, 5)]].concat();
+    let mut one = of_one(40_002);
+    one.server_sends([record(DATA, TICKET), record(DATA, TICKET)].concat());
+    assert_eq!(trickles(one, &in_one), [Some((50, 10, 0)), None]);
+    // Few, short, one after the other, or long records, are any other response.
+    let at_once = [vec![(0, 120); 6], events(9, 29)].concat();
+    let large = [events(9, 29), vec![(29, 9000)]].concat();
+    for records in [
+        events(4, 100),
+        events(40, 1),
+        vec![(0, 1400); 30],
+        at_once,
+        large,
+    ] {
+        assert_eq!(
+            trickles(of_two(40_003), &records),
+            [None, None],
+            "{records:?}"
+        );
+    }
 }
 
 #[test]

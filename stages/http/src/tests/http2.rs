@@ -13,16 +13,16 @@ use linkweir_wire::LinkType;
 use super::support::{answer, get, look, look_with};
 use crate::{HttpConfig, HttpStage};
 
-const DATA: u8 = 0;
+pub(super) const DATA: u8 = 0;
 const HEADERS: u8 = 1;
 const RST_STREAM: u8 = 3;
-const SETTINGS: u8 = 4;
+pub(super) const SETTINGS: u8 = 4;
 const PUSH_PROMISE: u8 = 5;
 const GOAWAY: u8 = 7;
-const END_STREAM: u8 = 1;
+pub(super) const END_STREAM: u8 = 1;
 const END_HEADERS: u8 = 4;
 
-fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+pub(super) fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     let [_, length @ ..] = u32::try_from(payload.len()).unwrap().to_be_bytes();
     [&length[..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
 }
@@ -37,7 +37,7 @@ const FIXED: [(&str, &str, u8); 4] = [
 
 /// A side's encoder, which names everything that it has said before by its index.
 #[derive(Debug, Default)]
-struct Encoder(Vec<(String, String)>);
+pub(super) struct Encoder(Vec<(String, String)>);
 
 impl Encoder {
     fn block(&mut self, fields: &[(&str, &str)]) -> Vec<u8> {
@@ -69,11 +69,11 @@ impl Encoder {
         block
     }
 
-    fn headers(&mut self, stream: u32, flags: u8, fields: &[(&str, &str)]) -> Vec<u8> {
+    pub(super) fn headers(&mut self, stream: u32, flags: u8, fields: &[(&str, &str)]) -> Vec<u8> {
         frame(HEADERS, flags | END_HEADERS, stream, &self.block(fields))
     }
 
-    fn get(&mut self, stream: u32, path: &str) -> Vec<u8> {
+    pub(super) fn get(&mut self, stream: u32, path: &str) -> Vec<u8> {
         let fields = [
             (":method", "GET"),
             (":scheme", "http"),
@@ -85,7 +85,7 @@ impl Encoder {
     }
 }
 
-fn opening() -> Vec<u8> {
+pub(super) fn opening() -> Vec<u8> {
     [PREFACE, &frame(SETTINGS, 0, 0, &[])].concat()
 }
 

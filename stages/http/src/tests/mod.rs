@@ -15,4 +15,5 @@ mod pipelines;
 mod random;
 mod retransmissions;
 mod sequence;
+mod streams;
 mod support;

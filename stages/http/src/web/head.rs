@@ -28,6 +28,7 @@ pub(super) struct Head {
     pub(super) authority: Vec<u8>,
     pub(super) user_agent: Vec<u8>,
     pub(super) content_type: Vec<u8>,
+    pub(super) content_encoding: Vec<u8>,
     pub(super) status: Option<u16>,
     pub(super) grpc_status: Option<u32>,
     pub(super) grpc_timeout_ns: Option<u64>,
@@ -43,6 +44,7 @@ impl Head {
             &mut self.authority,
             &mut self.user_agent,
             &mut self.content_type,
+            &mut self.content_encoding,
         ] {
             text.clear();
         }
@@ -58,7 +60,7 @@ impl Head {
     pub(super) fn wants(name: &[u8]) -> bool {
         // Most are not, and differ in their first bytes.
         match name {
-            [b':', ..] | b"host" | b"user-agent" | b"content-type" => true,
+            [b':', ..] | b"host" | b"user-agent" | b"content-type" | b"content-encoding" => true,
             [b'g', ..] => name.starts_with(b"grpc-"),
             _ => false,
         }
@@ -86,6 +88,7 @@ impl Head {
             b"host" if self.authority.is_empty() => &mut self.authority,
             b"user-agent" => &mut self.user_agent,
             b"content-type" => &mut self.content_type,
+            b"content-encoding" => &mut self.content_encoding,
             b":status" => {
                 self.status = field.value.and_then(status);
                 self.is_partial |= field.value.is_none();

@@ -130,6 +130,7 @@ impl Half {
 
     fn gap(&mut self, id: u32, missing: u32, ts_ns: u64, ear: &mut Ear<'_>) {
         self.waiting = None;
+        ear.miss(id);
         match &mut self.state {
             State::Content(left) if u64::from(missing) <= *left => {
                 *left -= u64::from(missing);

@@ -282,11 +282,7 @@ impl Connections {
         if self.table.is_empty() {
             return None;
         }
-        let connection = Connection {
-            client: (row.client_ip, row.client_port),
-            server: (row.server_ip, row.server_port),
-        };
-        let (id, _) = self.find(&connection)?;
+        let (id, _) = self.find(&Connection::of_row(row))?;
         self.table.get(id)?.label.as_deref().map(columns)
     }
 

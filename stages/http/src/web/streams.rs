@@ -1,18 +1,22 @@
 //! The streams of a connection of HTTP/2 or HTTP/3: each is a transaction.
 
+mod written;
+
 use std::cell::Cell;
 use std::collections::VecDeque;
 
 use linkweir_proto::http2::direction::{Headers, Listener};
 use linkweir_proto::http2::hpack::Field;
-use linkweir_record::{HttpBatch, HttpRow, HttpState, Text, Web};
+use linkweir_record::{HttpBatch, Web};
 use linkweir_table::{Chain, Chunks};
 use linkweir_wire::Side;
 
 use super::grpc::{Call, is_grpc};
 use super::head::{First, Head};
+use crate::events::{Format, MAX_STREAMS as MAX_EVENT_STREAMS};
 use crate::key::Connection;
-use crate::records::{Records, RequestParts, row_of};
+use crate::records::{Records, RequestParts};
+use written::Measured;
 
 /// Streams of one connection that wait; the oldest leaves.
 pub(super) const MAX_STREAMS: usize = 4096;
@@ -49,6 +53,8 @@ struct Stream {
     text: Chain,
     lens: [u16; 4],
     call: Option<Box<Call>>,
+    /// Where its response is a stream of events.
+    events: Option<Box<Measured>>,
 }
 
 /// All streams of a connection, in the order of their numbers.
@@ -61,6 +67,8 @@ pub(super) struct Streams {
     early: usize,
     /// The first and the last number of a request that was seen: even ones, which a server promises, and odd ones.
     seen: [Option<(u32, u32)>; 2],
+    /// Of them, those whose events are found.
+    measured: usize,
     /// Whether they may begin in another order than that of their numbers: who reads them knows which are over.
     any_order: bool,
 }
@@ -73,6 +81,8 @@ pub(super) struct Common {
     /// Streams that wait, of all connections.
     pub(super) waiting: usize,
     pub(super) max_waiting: usize,
+    /// Of them, those whose events are found.
+    measured: usize,
     scratch: Vec<u8>,
 }
 
@@ -83,6 +93,7 @@ impl Common {
             head: Head::default(),
             waiting: 0,
             max_waiting,
+            measured: 0,
             scratch: Vec::new(),
         }
     }
@@ -160,7 +171,9 @@ impl Streams {
 
     /// Bytes that they keep, without their texts.
     pub(super) fn held(&self) -> usize {
+        // And the gaps between events, 1 KiB.
         self.waiting.capacity() * size_of::<Stream>()
+            + self.measured * (size_of::<Measured>() + 1024)
     }
 
     fn find(&self, id: u32) -> Result<usize, usize> {
@@ -177,10 +190,10 @@ impl Streams {
         found
     }
 
-    /// Whether what a stream carries is looked at: messages of gRPC.
+    /// Whether what a stream carries is looked at: messages of gRPC, or events.
     pub(super) fn is_of_messages(&self, id: u32) -> bool {
         let stream = self.find(id).ok().and_then(|at| self.waiting.get(at));
-        stream.is_some_and(|stream| stream.call.is_some())
+        stream.is_some_and(|stream| stream.call.is_some() || stream.events.is_some())
     }
 
     /// Whether a stream was seen, and is over.
@@ -223,6 +236,7 @@ impl Ear<'_> {
             text: Chain::new(),
             lens: [0; 4],
             call: None,
+            events: None,
         };
         self.streams.waiting.insert(at, stream);
         self.common.waiting += 1;
@@ -312,7 +326,12 @@ impl Ear<'_> {
             return;
         };
         stream.changed_ns = stream.changed_ns.max(headers.from_ns);
-        let Common { texts, head, .. } = &mut *self.common;
+        let Common {
+            texts,
+            head,
+            measured,
+            ..
+        } = &mut *self.common;
         let stats = &mut self.records.stats;
         // What comes behind the content begins with another field and ends the stream. Of a connection that was joined
         // late, or has lost something, that may not be known; what ends a stream is then taken for the response only
@@ -343,6 +362,17 @@ impl Ear<'_> {
                 stream.status = code;
                 if is_grpc(&head.content_type) {
                     stream.call.get_or_insert_default();
+                }
+                if let Some(format) = Format::of(&head.content_type, &head.content_encoding)
+                    && !headers.ends_stream
+                {
+                    if *measured < MAX_EVENT_STREAMS {
+                        stream.events = Some(Box::new(Measured::new(format, self.losses)));
+                        *measured += 1;
+                        self.streams.measured += 1;
+                    } else {
+                        stats.streams.unmeasured += 1;
+                    }
                 }
             }
             (_, Some(response)) => {
@@ -378,9 +408,14 @@ impl Ear<'_> {
 
     /// A stream is over; its last byte was seen at `end_ns`.
     fn end(&mut self, at: usize, end_ns: Option<u64>) {
-        let Some(stream) = self.streams.waiting.remove(at) else {
+        let Some(mut stream) = self.streams.waiting.remove(at) else {
             return;
         };
+        if let Some(measured) = &mut stream.events {
+            measured.end();
+            self.common.measured = self.common.measured.saturating_sub(1);
+            self.streams.measured = self.streams.measured.saturating_sub(1);
+        }
         self.common.waiting = self.common.waiting.saturating_sub(1);
         let was_early = usize::from(stream.ended_ns.is_some());
         self.streams.early = self.streams.early.saturating_sub(was_early);
@@ -398,89 +433,6 @@ impl Ear<'_> {
                 at += 1;
             }
         }
-    }
-
-    fn write(&mut self, stream: &Stream, end_ns: Option<u64>) {
-        let (request, response) = (stream.request, stream.response);
-        if request.is_none() && response.is_none() {
-            return;
-        }
-        let mut scratch = std::mem::take(&mut self.common.scratch);
-        let whole = self.common.texts.read(&stream.text, &mut scratch);
-        let mut rest = whole;
-        let parts = stream.lens.map(|len| {
-            let (part, behind) = rest.split_at(usize::from(len).min(rest.len()));
-            rest = behind;
-            part
-        });
-        let [method, uri, host, user_agent] = parts;
-        let stats = &mut self.records.stats;
-        if request.is_some() && !stream.is_counted {
-            stats.requests += 1;
-            match method {
-                [] => stats.count_other_methods(1),
-                method => stats.count_method(method),
-            }
-        }
-        if response.is_some() {
-            stats.responses += 1;
-            if let Some(code) = stream.status {
-                stats.count_status(code);
-            }
-        }
-        let state = match (request, response) {
-            (Some(request), Some(response)) => {
-                stats.transactions += 1;
-                let took = response.from_ns.saturating_sub(request.from_ns);
-                stats.response_time.record(took);
-                HttpState::Complete
-            }
-            (_, None) => {
-                stats.unanswered += 1;
-                HttpState::Unanswered
-            }
-            (None, _) => {
-                stats.orphans += 1;
-                HttpState::Orphan
-            }
-        };
-        let is_partial = [request, response]
-            .iter()
-            .flatten()
-            .any(|message| message.is_partial);
-        stats.unknown_names += u64::from(is_partial);
-        let row = HttpRow {
-            request_ts_ns: request.map(|request| request.from_ns),
-            response_ts_ns: response.map(|response| response.from_ns),
-            ttlb_ns: end_ns
-                .zip(request)
-                .filter(|_| response.is_some())
-                .map(|(end_ns, request)| end_ns.saturating_sub(request.from_ns)),
-            request_bytes: request.map(|request| request.bytes),
-            response_bytes: response.map(|response| response.bytes),
-            status_code: stream.status,
-            interim_responses: stream.interim,
-            vlan: stream.vlan,
-            version: self.version,
-            state,
-            ..row_of(&self.connection)
-        };
-        let text = Text {
-            method,
-            uri,
-            host,
-            user_agent,
-            content_type: rest,
-            ..Text::default()
-        };
-        let web = Web {
-            is_partial,
-            stream_id: Some(stream.id),
-            grpc: stream.call.as_ref().map(|call| call.finish()),
-            ..*self.web
-        };
-        self.records.record_web(row, &text, Some(web), self.out);
-        self.common.scratch = scratch;
     }
 }
 
@@ -527,6 +479,11 @@ impl Listener for Ear<'_> {
         }
         if let Some(call) = &mut stream.call {
             call.content(self.side, bytes, len, ts_ns, from_ns);
+        }
+        if self.side == Side::Server
+            && let Some(measured) = &mut stream.events
+        {
+            measured.content(bytes, len, self.losses, ts_ns);
         }
         if ends_stream && self.side == Side::Server {
             self.server_ends(at, ts_ns);

@@ -102,6 +102,7 @@ impl Talk {
             interim_responses: self.interim_responses,
             retransmissions: self.retransmissions,
             confidence: self.confidence,
+            events: None,
         });
         (self.interim_responses, self.retransmissions) = (0, 0);
         self.request_bytes = 0;

@@ -6,7 +6,7 @@
 
 mod ending;
 
-use linkweir_record::Confidence;
+use linkweir_record::{Confidence, Events};
 use linkweir_wire::SeqNumber;
 
 use super::lengths::{
@@ -69,6 +69,8 @@ pub(super) struct Estimate {
     pub(super) interim_responses: u16,
     pub(super) retransmissions: u16,
     pub(super) confidence: Confidence,
+    /// Where the response is most likely a stream.
+    pub(super) events: Option<Events>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -109,6 +111,8 @@ impl Marks {
     const COUNTED: u8 = 16;
     /// The server's last record was an empty frame.
     const EMPTY: u8 = 32;
+    /// The response began with a record that was held back.
+    const BEGUN: u8 = 64;
 
     const fn has(self, mark: u8) -> bool {
         self.0 & mark != 0
@@ -506,6 +510,7 @@ impl Talk {
         });
         let len = u64::from(self.held_len);
         self.answer(self.held_ns);
+        self.marks.set(Marks::BEGUN, true);
         (self.last_ns, self.response_bytes) = (self.held_ns, len);
     }
 
@@ -513,6 +518,7 @@ impl Talk {
     fn answer(&mut self, ts_ns: u64) {
         self.stage = Stage::Answering;
         self.held = Held::Nothing;
+        self.marks.set(Marks::BEGUN, false);
         (self.response_ns, self.last_ns, self.response_bytes) = (ts_ns, ts_ns, 0);
     }
 
@@ -531,10 +537,14 @@ impl Talk {
         }
     }
 
-    /// The server's record at hand has ended.
-    pub(super) const fn on_server_end(&mut self, ts_ns: u64) {
-        if self.marks.has(Marks::COUNTED) {
-            self.last_ns = ts_ns;
+    /// The server's record at hand has ended. If it is of the response: when the one before it had, and whether the
+    /// response began with one that was held back.
+    pub(super) const fn on_server_end(&mut self, ts_ns: u64) -> Option<(u64, bool)> {
+        if !self.marks.has(Marks::COUNTED) {
+            return None;
         }
+        let before_ns = self.last_ns;
+        self.last_ns = ts_ns;
+        Some((before_ns, self.marks.has(Marks::BEGUN)))
     }
 }
