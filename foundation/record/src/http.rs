@@ -540,6 +540,14 @@ impl RecordKind for HttpKind {
             ("client_asn", column("client_asn", "count")),
             ("server_country", column("server_country", "string")),
             ("server_asn", column("server_asn", "count")),
+            ("first_event_ns", column("first_event", "interval")),
+            ("events", column("events", "count")),
+            ("event_gap_p50_ns", column("event_gap_p50", "interval")),
+            ("event_gap_p99_ns", column("event_gap_p99", "interval")),
+            ("event_gap_max_ns", column("event_gap_max", "interval")),
+            ("coalesced", column("coalesced", "count")),
+            ("stalls", column("stalls", "count")),
+            ("buffered", column("buffered", "string")),
         ];
         COLUMNS
     }

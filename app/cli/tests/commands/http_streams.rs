@@ -8,13 +8,15 @@ use tempfile::tempdir;
 
 use crate::common::{http, plain, run, summary};
 
-const HEAD: &str = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n";
+const HEAD: &str =
+    "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n";
 
 /// Ten events; with a proxy that buffers they come at once behind the last.
 fn stream(port: u16, is_buffered: bool) -> Conversation {
     let mut talk = Conversation::v4(port).spaced(1_000);
-    talk.handshake()
-        .client_sends("POST /v1/chat HTTP/1.1\r\nHost: llm.example.test\r\nContent-Length: 2\r\n\r\n{}");
+    talk.handshake().client_sends(
+        "POST /v1/chat HTTP/1.1\r\nHost: llm.example.test\r\nContent-Length: 2\r\n\r\n{}",
+    );
     let pause = Duration::from_millis(if is_buffered { 0 } else { 40 });
     if is_buffered {
         talk.wait(Duration::from_millis(400));
@@ -52,23 +54,43 @@ fn columns_summary_and_screen() {
         all.find(|record| record["client_port"] == port).unwrap()
     };
     let direct = of(40_000);
-    assert_eq!((&direct["events"], &direct["buffered"]), (&10.into(), &"no".into()));
+    assert_eq!(
+        (&direct["events"], &direct["buffered"]),
+        (&10.into(), &"no".into())
+    );
     assert_eq!(direct["event_gap_max_ns"], 40_001_000);
-    assert_eq!((&direct["stalls"], &direct["coalesced"]), (&0.into(), &0.into()));
+    assert_eq!(
+        (&direct["stalls"], &direct["coalesced"]),
+        (&0.into(), &0.into())
+    );
     let first_ns = direct["first_event_ns"].as_u64().unwrap();
     assert!((40_000_000..41_000_000).contains(&first_ns), "{direct}");
     let buffered = of(40_001);
-    assert_eq!((&buffered["events"], &buffered["buffered"]), (&10.into(), &"yes".into()));
+    assert_eq!(
+        (&buffered["events"], &buffered["buffered"]),
+        (&10.into(), &"yes".into())
+    );
     let csv = http(&capture, &["--format", "csv"]).stdout;
     let ends = |port: &str| {
         let mut lines = csv.lines();
         let line = lines.find(|line| line.contains(port)).unwrap().to_owned();
-        line.split(',').rev().take(8).map(str::to_owned).collect::<Vec<_>>()
+        line.split(',')
+            .rev()
+            .take(8)
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
     };
-    assert_eq!(ends(",40002,"), vec![String::new(); 8], "no stream: nothing in all of them");
-    assert_eq!((ends(",40001,")[0].as_str(), ends(",40001,")[6].as_str()), ("yes", "10"));
+    assert_eq!(
+        ends(",40002,"),
+        vec![String::new(); 8],
+        "no stream: nothing in all of them"
+    );
+    assert_eq!(
+        (ends(",40001,")[0].as_str(), ends(",40001,")[6].as_str()),
+        ("yes", "10")
+    );
 
-    let totals = summary(&capture, &["http"]);
+    let totals = summary(&capture, &[]);
     let streams = &totals["http"]["streams"];
     let counts: Vec<_> = ["streams", "estimated", "events", "buffered", "with_gaps"]
         .iter()
@@ -81,5 +103,8 @@ fn columns_summary_and_screen() {
     let screen = run(&["http", "-r", path, "-w", "/dev/null"]).stderr;
     let finding = "a proxy on the path buffers 1 of 2 streams of host llm.example.test";
     assert!(screen.contains(finding), "{screen}");
-    assert!(screen.contains("2 streams (0 estimated), 20 events"), "{screen}");
+    assert!(
+        screen.contains("2 streams (0 estimated), 20 events"),
+        "{screen}"
+    );
 }
