@@ -407,7 +407,7 @@ columns!(FIELDS, read_column, v: HttpTransaction, {
     server_country: Text, "", None, "Country of the address of the server (--geoip)." => v.places().map_or(Value::Null, |places| places[1].country());
     server_asn: U32, "", None, "Number of the autonomous system of the server (--geoip)." => v.places().map_or(Value::Null, |places| places[1].asn());
     first_event_ns: SpanNs, "ns", None, "Of a stream: from the first packet of the request to the packet that completes the first event." => v.of_events(|events| events.first_ns).map_or(Value::Null, Value::SpanNs);
-    events: U32, "", None, "Events of a stream: of text/event-stream, lines of JSON, messages of the server in WebSocket; of an estimate, records of the response behind the first." => opt(v.of_events(|events| Some(u64::from(events.count))));
+    events: U32, "", None, "Events of a stream: of text/event-stream, lines of JSON, messages of the server in WebSocket; of an estimate, writes of the server behind the head." => opt(v.of_events(|events| Some(u64::from(events.count))));
     event_gap_p50_ns: SpanNs, "ns", None, "Median time between the events of a stream; empty below two." => v.event_gap(0);
     event_gap_p99_ns: SpanNs, "ns", None, "99th percentile of the times between the events of a stream; empty below two." => v.event_gap(1);
     event_gap_max_ns: SpanNs, "ns", None, "Longest time between two events of a stream; empty below two." => v.event_gap(2);

@@ -1,13 +1,13 @@
 //! Responses of TLS without keys that come in small records over time: most likely streams of events.
 //!
-//! A server that streams writes each event at once, and each write is a record. Of a response in the making only the
+//! A server that streams writes each event at once, and each write is a record, or a few right behind one another. Of a response in the making only the
 //! number of its records is kept, until one comes after a pause while there were few before it.
 
 use linkweir_record::{Confidence, Events};
 use linkweir_table::Slab;
 
 use super::lengths::{KEY_UPDATE, SETTINGS_ACK};
-use super::turn::Estimate;
+use super::turn::{Estimate, TOGETHER_NS};
 use crate::events::Times;
 
 /// No event is longer than this, in one record.
@@ -107,9 +107,13 @@ impl Trickle {
             return;
         }
         if let Some(times) = pool.times(self.slot) {
-            return times.event(ts_ns);
+            // Servers write a frame in two records, or an event in several frames.
+            if ts_ns.saturating_sub(before_ns) > TOGETHER_NS {
+                times.event(ts_ns);
+            }
+            return;
         }
-        let events_before = self.records.saturating_sub(1);
+        let has_event_before = self.records > 1;
         self.records += 1;
         let is_after_pause = ts_ns.saturating_sub(before_ns) >= PAUSE_NS;
         if self.records > 1
@@ -118,7 +122,7 @@ impl Trickle {
         {
             self.slot = slot;
             if let Some(times) = pool.times(slot) {
-                for _ in 0..events_before {
+                if has_event_before {
                     times.event(before_ns);
                 }
                 times.event(ts_ns);

@@ -107,7 +107,7 @@ impl Times {
                     seen += u128::from(*times);
                     seen >= rank
                 });
-                found.map(|(value, _)| value).or(self.gaps.max())
+                found.map(|(value, _)| value).or_else(|| self.gaps.max())
             }
         }
     }

@@ -27,6 +27,17 @@ fn streamed(head: &ResponseHead<'_>, rule: BodyLength) -> Option<Format> {
     Format::of(head.content_type, head.content_encoding).filter(|_| rule != BodyLength::Known(0))
 }
 
+/// The content of a response that is in the segment of its head, from `begin` on.
+fn begun<'a>(place: &Place, begin: u32, body: &'a [u8]) -> Begun<'a> {
+    let seq = SeqNumber(begin);
+    Begun {
+        seq,
+        bytes: body,
+        len: u32::try_from(place.segment_end - seq).unwrap_or(0),
+        ts_ns: place.segment_ns,
+    }
+}
+
 impl Matcher {
     /// A response whose head begins at `place`; `body` is what follows it in the segment.
     ///
@@ -109,15 +120,9 @@ impl Matcher {
         let seen = (place.segment_end, place.segment_ns);
         let end = body_end(rule, length, (match_seq, head_len), seen);
         let content = streamed(head, rule).and_then(|format| {
-            let begin = SeqNumber(after(match_seq, head_len, 0));
-            let begun = Begun {
-                seq: begin,
-                bytes: body,
-                len: u32::try_from(place.segment_end - begin).unwrap_or(0),
-                ts_ns: place.segment_ns,
-            };
-            let is_whole =
-                self.has_whole_connections || self.output.web.find(&connection).is_some();
+            let begun = begun(place, after(match_seq, head_len, 0), body);
+            let web = &self.output.web;
+            let is_whole = self.has_whole_connections || web.find(&connection).is_some();
             self.output.begin_stream(format, rule, &begun, is_whole)
         });
         let goes_on = self.output.complete(&parts, &answer, end, content, out);

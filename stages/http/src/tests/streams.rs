@@ -114,8 +114,9 @@ fn a_length_ends_a_stream_before_the_next_response() {
     talk.client_sends(get("/next"));
     let next =
         "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 9\r\n\r\ndata: c\n\n";
-    talk.server_sends(head + &content[..5])
-        .server_sends([&content[5..], next].concat());
+    let (begun, rest) = content.split_at(5);
+    talk.server_sends(head + begun)
+        .server_sends([rest, next].concat());
     let (events, stats, batch) = run(&HttpConfig::default(), &talk);
     assert_eq!(batch.len(), 2);
     let found: Vec<_> = events.iter().flatten().map(|one| one.count).collect();

@@ -16,7 +16,7 @@ use super::lengths::{
 use super::tickets::{LENGTHS, Server};
 
 /// Records that belong together follow one another within this time, nanoseconds.
-const TOGETHER_NS: u64 = 1_000_000;
+pub(super) const TOGETHER_NS: u64 = 1_000_000;
 /// The end of a response may follow it within this time, nanoseconds.
 const END_NS: u64 = 5_000_000;
 /// Turns of at most [`SHORT`] bytes both ways, one after the other, that no client of HTTP/1.1 takes.
