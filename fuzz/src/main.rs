@@ -3,6 +3,7 @@
 #![no_main]
 
 mod captures;
+mod estimates;
 mod flows;
 mod http;
 mod inspectors;
@@ -23,6 +24,7 @@ const TARGETS: &[(&str, Target)] = &[
     ("application", proto::application),
     ("decoder", inspectors::decoder),
     ("dns", proto::dns),
+    ("estimates", estimates::estimates),
     ("flows_udp", flows::udp),
     ("http", http::one_stage),
     ("http1", proto::http1),

@@ -119,7 +119,7 @@ pub(crate) fn check() -> Outcome {
 /// `ci [--skip STEP]... [--fuzz-seconds N]`: every step, also behind one that failed.
 pub(crate) fn run(args: &[String]) -> Outcome {
     let mut options = Options::new(args);
-    let seconds: u64 = options.value("--fuzz-seconds")?.unwrap_or(30);
+    let seconds: u64 = options.value("--fuzz-seconds")?.unwrap_or(29);
     let mut skipped = Vec::new();
     while let Some(step) = options.value::<String>("--skip")? {
         skipped.push(step);

@@ -40,7 +40,7 @@ usage: cargo xtask TASK
   size                        lengths of files, unfinished work
   words                       phrases that the glossary replaces, in the manual, help and messages
   fuzz-smoke [--seconds N] [--asan] [TARGET]...
-                              builds the fuzz targets and runs each for N seconds (default 30)
+                              builds the fuzz targets and runs each for N seconds (default 29)
   docs [--check]              examples and field tables of the manual, from the program itself
   bench | oracle | papers     what benches/suite measures and compares; `cargo xtask bench` lists them
 ";

@@ -24,7 +24,7 @@ const INPUT_LIMIT_S: u32 = 10;
 /// `fuzz-smoke [--seconds N] [--asan] [TARGET]...`
 pub(crate) fn run(args: &[String]) -> Outcome {
     let mut options = Options::new(args);
-    let seconds: u64 = options.value("--seconds")?.unwrap_or(30);
+    let seconds: u64 = options.value("--seconds")?.unwrap_or(29);
     let asan = options.flag("--asan");
     let chosen = options.rest()?;
 

@@ -87,6 +87,7 @@ pub(super) fn write(work: &Path) -> Result<()> {
         }
     }
     messages(&put)?;
+    exchanges(&put)?;
     for count in [0, 1, 20] {
         let chosen: Vec<&[u8]> = frames.iter().take(count).copied().collect();
         let pcap = [&[header], chosen.as_slice()].concat().concat();
@@ -184,6 +185,31 @@ fn flows(put: &impl Fn(&str, String, &[u8]) -> Result<()>, initial: &[u8]) -> Re
         "flows_udp",
         "moved".to_owned(),
         &[&begin[..], &moved].concat(),
+    )
+}
+
+/// Exchanges of TLS and QUIC for estimates: what a packet is, its size, the time since the one before.
+fn exchanges(put: &impl Fn(&str, String, &[u8]) -> Result<()>) -> Result<()> {
+    // Of QUIC: the server's handshake and the client's, a request, an acknowledgment, a response, all but the first twice.
+    let quic = |change: u8| {
+        let turn = [
+            [0x80 | change, 1, 100, 90],
+            [0x81, 0, 30, 80],
+            [0x81, 4, 0, 80],
+        ];
+        let begin = [[0x91, 4, 0xd0, 80], [0x92 ^ 2, 4, 0xb2, 4]];
+        [begin.as_flattened(), &turn.as_flattened().repeat(3)].concat()
+    };
+    // Of TLS: the server's flight, the client's `Finished`, a request, a response.
+    let turn = [[0x82, 0, 150, 90], [0x83, 3, 0, 80], [0x83, 3, 0, 1]];
+    let tls = [[0x83, 1, 0, 80], [0x82, 0, 53, 4]];
+    put("estimates", "quic".to_owned(), &quic(0))?;
+    put("estimates", "quic-twice".to_owned(), &quic(8))?;
+    put("estimates", "quic-late".to_owned(), &quic(12))?;
+    put(
+        "estimates",
+        "tls".to_owned(),
+        &[tls.as_flattened(), &turn.as_flattened().repeat(3)].concat(),
     )
 }
 
@@ -517,6 +543,7 @@ mod tests {
             "tls",
             "quic",
             "flows_udp",
+            "estimates",
             "rtp",
             "application",
             "dns",
