@@ -26,6 +26,7 @@ mod namespace;
 pub mod netns;
 pub mod parts;
 pub mod peers;
+pub mod quic;
 pub mod ran;
 pub mod real_captures;
 mod running;

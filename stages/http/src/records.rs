@@ -120,7 +120,9 @@ impl Records {
     ) {
         let source = label.map_or(Source::Clear, |web| web.source);
         self.stats.count_record(row.version, source);
-        self.add_trip(&mut row);
+        if row.version != (3, 0) {
+            self.add_trip(&mut row);
+        }
         if !self.filter.passes(text) {
             self.stats.filtered += 1;
             return;

@@ -145,7 +145,12 @@ impl HttpStage {
         };
         let now_ns = timestamp.as_nanos();
         let matcher = &mut self.matcher;
-        matcher.on_datagram(direction, udp.payload, now_ns, packet.vlan, out);
+        if matcher.reads_datagrams() {
+            matcher.on_datagram(direction, udp.payload, now_ns, packet.vlan, out);
+        }
+        if matcher.estimates_from(udp) {
+            matcher.on_estimated_datagram(direction, udp, now_ns, packet.vlan, out);
+        }
     }
 
     #[expect(
@@ -156,7 +161,7 @@ impl HttpStage {
     fn on_packet(&mut self, packet: &Packet<'_>, timestamp: Timestamp, out: &mut HttpBatch) {
         let Transport::Tcp(tcp) = &packet.transport else {
             if let Transport::Udp(udp) = &packet.transport
-                && self.matcher.reads_datagrams()
+                && (self.matcher.reads_datagrams() || self.matcher.estimates_from(udp))
             {
                 self.on_datagram(packet, udp, timestamp, out);
             }

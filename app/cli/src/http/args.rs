@@ -164,8 +164,8 @@ pub(crate) struct KeyArgs {
     #[arg(long, value_name = "FILE|FIFO", value_hint = ValueHint::FilePath)]
     pub(crate) keys: Option<PathBuf>,
 
-    /// Estimate HTTPS transactions that cannot be decrypted, from the lengths and the order of TLS records: one record each,
-    /// with `source` `estimate`, without method, URI and status code. `confidence` says how reliable its response time is.
+    /// Estimate HTTPS transactions that cannot be decrypted, from the lengths and the order of TLS records, or of QUIC
+    /// packets (HTTP/3): one record each, with `source` `estimate`, without method, URI and status code. `confidence` says how reliable its response time is.
     #[arg(
         long,
         value_name = "on|off",

@@ -322,6 +322,10 @@ fn estimates_are_what_keys_say_of_whole_captures_and_of_parts() {
         ("nginx-h2-tls12", [25, 5, 6]),
         ("nginx-h2-tls13", [16, 1, 11]),
         ("chromium-h2", [9, 0, 5]),
+        // 27 requests one at a time, six at the same time, four one at a time.
+        ("chromium-h3-turns", [32, 0, 31]),
+        ("chromium-h3", [9, 0, 1]),
+        ("caddy-h3", [15, 0, 0]),
     ] {
         let frames = frames_of(&bundled(&format!("{name}.pcap.gz")));
         let truth: Vec<_> = {

@@ -9,6 +9,7 @@ use linkweir_record::Confidence;
 use linkweir_table::{Chain, Chunks};
 use linkweir_wire::{SeqNumber, Side, TcpFlags};
 
+use super::quic::Hellos;
 use super::tickets::{Server, Servers};
 use super::trickle::{Pool, Trickle};
 use super::turn::{Data, Estimate, Talk, Version};
@@ -21,7 +22,7 @@ pub(super) type Texts = Chunks<28>;
 /// The longest hello that is gathered.
 const MAX_HELLO: usize = 4096;
 /// TLS 1.3 as on the wire.
-const TLS_1_3: u16 = 0x0304;
+pub(super) const TLS_1_3: u16 = 0x0304;
 /// Records of a client between its hello and its `Finished`: certificates in pieces.
 const MAX_FLIGHT: u8 = 8;
 
@@ -85,6 +86,31 @@ pub(super) struct Common {
     pub(super) servers: Servers,
     /// Responses that may be streams.
     pub(super) streams: Pool,
+    /// Hellos of QUIC that are not whole.
+    pub(super) hellos: Hellos,
+}
+
+/// The fingerprint of a client, and the server name that it asked for.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Names<'a> {
+    pub(super) ja4: Option<[u8; JA4_BYTES]>,
+    pub(super) name: &'a [u8],
+}
+
+impl<'a> Names<'a> {
+    /// What was kept of a hello.
+    pub(super) fn of(text: &'a [u8], has_fingerprint: bool) -> Self {
+        match text.split_first_chunk() {
+            Some((ja4, name)) if has_fingerprint => Self {
+                ja4: Some(*ja4),
+                name,
+            },
+            _ => Self {
+                ja4: None,
+                name: text,
+            },
+        }
+    }
 }
 
 /// What is known of a server that may still send what is no response.
@@ -154,6 +180,11 @@ impl Estimated {
         units(limit_ns).wrapping_sub(self.changed).cast_signed() >= 0
     }
 
+    /// When it was last heard, in units of 2^20 ns, modulo 2^32.
+    pub(super) const fn changed(&self) -> u32 {
+        self.changed
+    }
+
     /// Where a side stands.
     pub(super) const fn walk(&self, side: Side) -> &Walk {
         match side {
@@ -163,19 +194,12 @@ impl Estimated {
     }
 
     /// The fingerprint of the client, and the server name that it asked for.
-    pub(super) fn names<'a>(
-        &self,
-        texts: &'a Texts,
-        scratch: &'a mut Vec<u8>,
-    ) -> (Option<[u8; JA4_BYTES]>, &'a [u8]) {
+    pub(super) fn names<'a>(&self, texts: &'a Texts, scratch: &'a mut Vec<u8>) -> Names<'a> {
         let text = match self.state.phase {
             Phase::Hello => &[],
             _ => texts.read(&self.state.text, scratch),
         };
-        match text.split_first_chunk() {
-            Some((ja4, name)) if self.state.has_fingerprint => (Some(*ja4), name),
-            _ => (None, text),
-        }
+        Names::of(text, self.state.has_fingerprint)
     }
 
     /// What its records say of the version: major and minor.
@@ -538,7 +562,7 @@ impl Offer {
     clippy::cast_possible_truncation,
     reason = "differences are less than 26 days: who is silent leaves"
 )]
-const fn units(ts_ns: u64) -> u32 {
+pub(super) const fn units(ts_ns: u64) -> u32 {
     (ts_ns >> 20) as u32
 }
 

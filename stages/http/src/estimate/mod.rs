@@ -1,21 +1,23 @@
-//! Transactions of TLS without keys: estimated from the lengths and the order of records in both directions.
+//! Transactions of TLS and QUIC without keys. Of TLS: estimated from the lengths and the order of records in both directions.
 //!
 //! A connection gets here with its client's hello, or late by a record of application data to a port of HTTPS; then all
 //! of its segments come here, because their ports are noted where those of watched heads are. `walk` finds the records,
 //! `connection` reads what is in clear of the handshake, `turn` tells requests from responses by `lengths`, `tickets`
-//! remembers what servers send before them, `trickle` finds the responses that are most likely streams.
+//! remembers what servers send before them, `trickle` finds the responses that are most likely streams. Of QUIC, see
+//! `quic`; both share the bound on connections.
 //!
 //! Source: Lopez, Morato, Magaña, Izal 2019, "Effective Analysis of Secure Web Response Time", for the idea.
 
 mod connection;
 mod lengths;
+mod quic;
 mod tickets;
 mod trickle;
 mod turn;
 mod walk;
 
 use linkweir_proto::tls::{ContentType, RecordHeader, message_type};
-use linkweir_record::{Confidence, HttpBatch, HttpState, Source, Text, Web};
+use linkweir_record::{Confidence, HttpBatch, HttpState, RecordBatch as _, Source, Text, Web};
 use linkweir_table::{Id, Table};
 use linkweir_wire::{Network, SeqNumber, Side, Tcp, TcpFlags};
 
@@ -24,12 +26,13 @@ use crate::key::Connection;
 use crate::matcher::Matcher;
 use crate::records::{Records, row_of};
 use crate::segment::Segment;
-use connection::{Common, Estimated, Texts};
+use connection::{Common, Estimated, Names, TLS_1_3, Texts};
+use quic::{Hellos, Quic};
 use tickets::Servers;
 use trickle::Pool;
 use turn::Estimate;
 
-/// Connections at once: memory is reserved, not touched.
+/// Connections of TLS and QUIC at once: memory is reserved, not touched.
 const MAX_CONNECTIONS: usize = 1 << 20;
 /// Texts of all connections, in pieces of 32 bytes.
 const TEXT_PIECES: usize = 1 << 21;
@@ -47,8 +50,12 @@ pub(crate) struct Estimates {
     checks: bool,
     ports: PortSet,
     table: Table<Estimated>,
+    /// Of QUIC.
+    quic: Table<Quic>,
     /// Connections of which only the client is seen.
     one_way: u32,
+    /// Connections of both at once.
+    most: usize,
     common: Option<Box<Common>>,
 }
 
@@ -65,15 +72,36 @@ impl Estimates {
                 .clone()
                 .unwrap_or_else(|| HTTPS.into_iter().collect()),
             table: Table::with_capacity(if is_on { MAX_CONNECTIONS } else { 1 }),
+            quic: quic::table(if is_on { MAX_CONNECTIONS } else { 1 }),
             one_way: 0,
+            most: MAX_CONNECTIONS,
             common: None,
         }
     }
 
-    /// Whether there is no connection.
+    /// Whether there is no connection of TLS.
     #[inline]
     pub(crate) const fn is_empty(&self) -> bool {
         self.table.is_empty()
+    }
+
+    /// Whether there is no connection at all.
+    pub(crate) const fn follows_none(&self) -> bool {
+        self.table.is_empty() && self.quic.is_empty()
+    }
+
+    /// What all connections share, made with the first one.
+    fn common(&mut self) -> &mut Common {
+        let seed = self.seed;
+        self.common.get_or_insert_with(|| {
+            Box::new(Common {
+                texts: Texts::with_capacity(TEXT_PIECES),
+                scratch: Vec::new(),
+                servers: Servers::new(seed),
+                streams: Pool::default(),
+                hellos: Hellos::default(),
+            })
+        })
     }
 
     fn find(&self, direction: &Connection) -> Option<(Id, Side)> {
@@ -124,21 +152,9 @@ impl Matcher {
             return false;
         }
         self.advance(segment.ts_ns, out);
-        while self.estimates.table.is_full()
-            && let Some((oldest, _)) = self.estimates.table.oldest()
-        {
-            self.output.records.stats.estimates_evicted += 1;
-            self.end_estimates(oldest, out);
-        }
+        self.make_room_for_estimates(out);
         let seed = self.estimates.seed;
-        self.estimates.common.get_or_insert_with(|| {
-            Box::new(Common {
-                texts: Texts::with_capacity(TEXT_PIECES),
-                scratch: Vec::new(),
-                servers: Servers::new(seed),
-                streams: Pool::default(),
-            })
-        });
+        self.estimates.common();
         let connection = segment.direction;
         let ends = [segment.seq, SeqNumber(segment.ack)];
         let entry = Estimated::new(connection, ends, is_late, is_web_port);
@@ -152,6 +168,45 @@ impl Matcher {
         self.watch.note(&connection, true);
         self.watch.note(&connection.reversed(), true);
         self.on_estimated(segment, TcpFlags::ACK, out)
+    }
+
+    /// Sees to it that one more connection has room.
+    fn make_room_for_estimates(&mut self, out: &mut HttpBatch) {
+        while self.estimates.table.len() + self.estimates.quic.len() >= self.estimates.most {
+            if !self.end_oldest(None, out) {
+                break;
+            }
+            self.output.records.stats.estimates_evicted += 1;
+        }
+    }
+
+    /// Ends the connection that was silent for longest, if it was since `limit_ns`; whether there was one.
+    fn end_oldest(&mut self, limit_ns: Option<u64>, out: &mut HttpBatch) -> bool {
+        let estimates = &self.estimates;
+        let tls = estimates.table.oldest();
+        let quic = estimates.quic.oldest();
+        let is_quic = match (&tls, &quic) {
+            (Some((_, tls)), Some((_, quic))) => quic.is_older_than(tls.changed()),
+            (None, Some(_)) => true,
+            _ => false,
+        };
+        match (tls, quic) {
+            (_, Some((id, entry))) if is_quic => {
+                let is_due = limit_ns.is_none_or(|limit_ns| entry.is_silent_since(limit_ns));
+                if is_due {
+                    self.end_quic_estimates(id, out);
+                }
+                is_due
+            }
+            (Some((id, entry)), _) => {
+                let is_due = limit_ns.is_none_or(|limit_ns| entry.is_silent_since(limit_ns));
+                if is_due {
+                    self.end_estimates(id, out);
+                }
+                is_due
+            }
+            _ => false,
+        }
     }
 
     /// A segment with payload whose ports are those of a watched direction; whether it is of a connection of which
@@ -196,7 +251,9 @@ impl Matcher {
         table.refresh(id);
         let is_opened = self.output.web.has_opened(&segment.direction) && !*checks;
         if !is_opened && let Some(entry) = table.get(id) {
-            done.write(entry, segment.vlan, common, &mut self.output.records, out);
+            let names = entry.names(&common.texts, &mut common.scratch);
+            let records = &mut self.output.records;
+            done.write(&what(entry), names, segment.vlan, records, out);
         }
         if is_over {
             self.end_estimates(id, out);
@@ -256,7 +313,8 @@ impl Matcher {
         let mut done = Done::default();
         entry.finish(common, |estimate| done.add(estimate));
         if !self.output.web.has_opened(&entry.connection) || *checks {
-            done.write(&entry, None, common, &mut self.output.records, out);
+            let names = entry.names(&common.texts, &mut common.scratch);
+            done.write(&what(&entry), names, None, &mut self.output.records, out);
         }
         entry.release(&mut common.texts);
         self.watch.note(&entry.connection, false);
@@ -265,22 +323,41 @@ impl Matcher {
 
     /// Ends the connections that have been silent since `limit_ns`.
     pub(crate) fn expire_estimates(&mut self, limit_ns: u64, out: &mut HttpBatch) {
-        while let Some((id, entry)) = self.estimates.table.oldest()
-            && entry.is_silent_since(limit_ns)
-        {
-            self.end_estimates(id, out);
-        }
+        while self.end_oldest(Some(limit_ns), out) {}
     }
 
-    /// The input has ended.
-    pub(crate) fn close_estimates(&mut self, out: &mut HttpBatch) {
-        while let Some((id, _)) = self.estimates.table.oldest() {
-            self.end_estimates(id, out);
+    /// The input has ended: connections end until there are `full` records; whether that was all.
+    pub(crate) fn close_estimates(&mut self, full: usize, out: &mut HttpBatch) -> bool {
+        while out.len() < full {
+            if !self.end_oldest(None, out) {
+                return true;
+            }
         }
+        false
     }
 }
 
-/// Transactions that have ended with one segment: not more than these.
+/// What all records of a connection have in common.
+#[derive(Debug, Clone, Copy)]
+struct What {
+    connection: Connection,
+    /// Of HTTP: major and minor.
+    version: (u8, u8),
+    tls_version: u16,
+    /// Of a handshake that is not TCP's, nanoseconds.
+    rtt_ns: Option<u32>,
+}
+
+fn what(entry: &Estimated) -> What {
+    What {
+        connection: entry.connection,
+        version: entry.http_version(),
+        tls_version: entry.state.version,
+        rtt_ns: None,
+    }
+}
+
+/// Transactions that have ended with one segment or datagram: not more than these.
 #[derive(Debug, Default)]
 struct Done([Option<Estimate>; 4]);
 
@@ -294,18 +371,14 @@ impl Done {
     /// Writes their records.
     fn write(
         &self,
-        entry: &Estimated,
+        what: &What,
+        Names { ja4, name }: Names<'_>,
         vlan: Option<u16>,
-        common: &mut Common,
         records: &mut Records,
         out: &mut HttpBatch,
     ) {
-        let (ja4, name) = match self.0.first() {
-            Some(Some(_)) => entry.names(&common.texts, &mut common.scratch),
-            _ => return,
-        };
         for estimate in self.0.iter().flatten() {
-            let mut row = row_of(&entry.connection);
+            let mut row = row_of(&what.connection);
             row.request_ts_ns = Some(estimate.request_ns);
             row.response_ts_ns = estimate.response_ns;
             row.ttlb_ns = estimate
@@ -315,7 +388,8 @@ impl Done {
             row.response_bytes = estimate.last_ns.map(|_| estimate.response_bytes);
             row.interim_responses = estimate.interim_responses;
             row.retransmissions = estimate.retransmissions;
-            row.version = entry.http_version();
+            row.version = what.version;
+            row.rtt_ns = what.rtt_ns;
             row.vlan = vlan;
             row.state = match estimate.last_ns {
                 Some(_) => HttpState::Complete,
@@ -338,7 +412,7 @@ impl Done {
                 confidence: Some(estimate.confidence),
                 events: estimate.events,
                 is_partial: true,
-                tls_version: entry.state.version,
+                tls_version: what.tls_version,
                 sni: name,
                 ja4,
                 ..Web::default()
@@ -355,5 +429,10 @@ impl Done {
 /// Bytes of a connection besides its addresses and ports.
 #[cfg(test)]
 pub(crate) const fn connection_bytes() -> usize {
-    size_of::<Estimated>() - size_of::<Connection>()
+    let most = if size_of::<Estimated>() > size_of::<Quic>() {
+        size_of::<Estimated>()
+    } else {
+        size_of::<Quic>()
+    };
+    most - size_of::<Connection>()
 }

@@ -66,7 +66,7 @@ pub(crate) struct Matcher {
     /// Ports of servers though they may be the higher ones.
     pub(crate) server_ports: PortSet,
     pub(crate) output: Output,
-    /// Connections of TLS whose transactions are estimated.
+    /// Connections of TLS and QUIC whose transactions are estimated.
     pub(crate) estimates: Estimates,
     pub(crate) scratch: Vec<u8>,
     pub(crate) head: Vec<u8>,
@@ -168,7 +168,7 @@ impl Matcher {
 
     /// Whether connections are followed, or estimated.
     fn follows_any(&self) -> bool {
-        !(self.output.web.follows_none() && self.estimates.is_empty())
+        !(self.output.web.follows_none() && self.estimates.follows_none())
     }
 
     /// Capture time in milliseconds, modulo 2^32.
@@ -385,7 +385,9 @@ impl Matcher {
     /// Writes what still waits, a part at a time. Returns whether that was all.
     pub(crate) fn finish(&mut self, out: &mut HttpBatch) -> bool {
         let full = out.len() + PIECE;
-        self.close_estimates(out);
+        if !self.close_estimates(full, out) {
+            return false;
+        }
         self.close_all_followed(out);
         (self.may_follow, self.may_join) = (false, false);
         while let Some(gone) = self.watch.evict() {

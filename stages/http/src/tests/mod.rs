@@ -3,6 +3,7 @@
 mod bounds;
 mod carriers;
 mod estimates;
+mod estimates_quic;
 mod heads;
 mod http2;
 mod interim;

@@ -15,6 +15,8 @@ mod quic;
 mod read;
 mod streams;
 
+pub(crate) use quic::{LEAST_FIRST, is_first};
+
 use std::sync::Arc;
 
 use linkweir_keys::{About, LiveLog, Shared};

@@ -9,14 +9,14 @@ use linkweir_wire::Side;
 
 use super::http3::{self, Http3};
 use super::streams::Listening;
-use super::{Reading, Tools, columns};
+use super::{Connections, Reading, Tools, columns};
 use crate::key::Connection;
 use crate::matcher::Matcher;
 
 /// Connections that are followed at once.
 const MAX_CONNECTIONS: usize = 16_384;
 /// The least datagram with the first packet of a client (RFC 9000 sec. 14.1).
-const LEAST_FIRST: usize = 1200;
+pub(crate) const LEAST_FIRST: usize = 1200;
 
 /// A connection that is followed.
 #[derive(Debug)]
@@ -41,8 +41,21 @@ pub(super) fn table() -> Table<Entry> {
     Table::with_capacity(MAX_CONNECTIONS)
 }
 
+impl Connections {
+    /// Whether secrets have opened a connection of QUIC.
+    pub(crate) fn has_opened_quic(&self, direction: &Connection) -> bool {
+        if self.quic.is_empty() {
+            return false;
+        }
+        let is_it = |entry: &Entry| entry.connection.sender(direction).is_some();
+        let found = self.quic.find(direction.file_under(self.seed), is_it);
+        let state = found.and_then(|id| self.quic.get(id)?.state.as_deref());
+        state.is_some_and(|followed| followed.quic.counters().opened > 0)
+    }
+}
+
 impl Matcher {
-    /// Whether datagrams are looked at.
+    /// Whether datagrams are looked at by secrets.
     pub(crate) fn reads_datagrams(&self) -> bool {
         self.may_join && self.output.web.has_keys()
     }
@@ -217,7 +230,7 @@ impl Matcher {
 
 /// Whether a datagram begins a connection: it has the first packet of a client, which opens with the keys that follow
 /// from it alone.
-fn is_first(bytes: &[u8]) -> bool {
+pub(crate) fn is_first(bytes: &[u8]) -> bool {
     if bytes.len() < LEAST_FIRST {
         return false;
     }

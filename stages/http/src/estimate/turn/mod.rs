@@ -32,7 +32,7 @@ const EMPTY_LEN: u32 = 5 + 9 + 40;
 const CALM: u8 = 3;
 /// Where several streams were open at the same time, none is believed any more before a pause of so long, nanoseconds.
 const CROWDED: u8 = u8::MAX;
-const PAUSE_NS: u64 = 2_000_000_000;
+pub(super) const PAUSE_NS: u64 = 2_000_000_000;
 
 /// Which HTTP is inside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
