@@ -21,6 +21,7 @@ mod archive_soak;
 mod audit;
 mod captures;
 mod damaged_columns;
+mod estimates;
 mod faults;
 mod feed;
 mod finished;
