@@ -2,13 +2,15 @@
 
 use std::time::Duration;
 
+use anyhow::anyhow;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueHint};
 use linkweir_proto::application::Application;
+use linkweir_record::{HeaderNames, HttpKind};
 use linkweir_sink::{Format, OutputOptions, Partition};
 
 use crate::clock::wall_clock;
-use crate::exit::warn;
+use crate::exit::{Wrong, warn};
 use crate::files::OverwriteArgs;
 use crate::signals::is_stopping;
 use crate::units;
@@ -67,6 +69,30 @@ pub(crate) struct ViewArgs {
     /// Send alerts as JSON to this URL, by POST.
     #[arg(long, value_name = "URL", requires = "alert", value_hint = ValueHint::Url)]
     pub(crate) webhook: Option<String>,
+}
+
+/// Header fields in records of HTTP transactions.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Output")]
+pub(crate) struct HeaderArgs {
+    /// Add the columns `req_NAME` and `resp_NAME` with the header field NAME of the request and of the final response (letters
+    /// in lower case, `_` for other characters than letters and digits), in every format but text; may be repeated, up to 16
+    /// times. Several lines of one name are joined by `, `, and a value is cut at 1,024 bytes. Values are written as sent: those
+    /// of `Cookie` and `Authorization` are secrets.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) header: Vec<String>,
+}
+
+impl HeaderArgs {
+    /// The names, which are columns of all records from now on.
+    pub(crate) fn choose(&self) -> anyhow::Result<HeaderNames> {
+        let wrong = |why: &str| anyhow!(Wrong(format!("--header: {why}")));
+        let names = HeaderNames::new(&self.header).map_err(|error| wrong(&error.to_string()))?;
+        if !names.is_empty() && !HttpKind::choose_headers(&names) {
+            return Err(wrong("other columns were chosen before"));
+        }
+        Ok(names)
+    }
 }
 
 /// What destinations that keep or carry many records want to know.

@@ -11,6 +11,7 @@ use linkweir_record::ddl::{
 };
 use serde_json::json;
 
+use crate::common_args::HeaderArgs;
 use crate::exit::{Exit, Wrong};
 
 const AFTER_HELP: &str = "Examples:
@@ -51,6 +52,11 @@ pub(crate) struct SchemaArgs {
     /// [default: records].
     #[arg(long, value_name = "URL|DIR", value_hint = ValueHint::AnyPath)]
     pub(crate) from: Option<String>,
+
+    /// The header fields that `linkweir http` is given with the same flag: their columns are behind the others of
+    /// `http_transaction`; may be repeated [default: none].
+    #[arg(long, value_name = "NAME")]
+    pub(crate) header: Vec<String>,
 }
 
 /// Which kinds.
@@ -58,8 +64,8 @@ pub(crate) struct SchemaArgs {
 pub(crate) enum Kinds {
     /// Every one.
     All,
-    /// This one.
-    One(KindSchema),
+    /// The one of this name.
+    One(&'static str),
     /// Not records: the metrics of `/metrics`.
     Metrics,
 }
@@ -84,15 +90,19 @@ fn kinds() -> impl TypedValueParser<Value = Kinds> {
     let others = ["all", "metrics"].into_iter();
     PossibleValuesParser::new(others.chain(names)).map(|name| match name.as_str() {
         "metrics" => Kinds::Metrics,
-        name => KindSchema::named(name).map_or(Kinds::All, Kinds::One),
+        name => KindSchema::named(name).map_or(Kinds::All, |schema| Kinds::One(schema.name)),
     })
 }
 
 /// Runs the command.
 pub(crate) fn run(args: &SchemaArgs) -> anyhow::Result<Exit> {
+    let headers = HeaderArgs {
+        header: args.header.clone(),
+    };
+    headers.choose()?;
     let kinds = match &args.kind {
         Kinds::All => KindSchema::all().to_vec(),
-        Kinds::One(schema) => vec![*schema],
+        Kinds::One(name) => KindSchema::named(name).into_iter().collect(),
         Kinds::Metrics => Vec::new(),
     };
     let from = args.from.as_deref();
@@ -171,7 +181,9 @@ fn duckdb(kinds: &Kinds, from: Option<&str>) -> anyhow::Result<String> {
         )));
     }
     Ok(match kinds {
-        Kinds::One(schema) => duckdb_view(schema, directory),
+        Kinds::One(name) => KindSchema::named(name)
+            .map(|schema| duckdb_view(&schema, directory))
+            .unwrap_or_default(),
         Kinds::All | Kinds::Metrics => {
             let views = KindSchema::all().map(|schema| {
                 let directory = format!("{}/{}", directory.trim_end_matches('/'), schema.name);

@@ -20,6 +20,8 @@ const BINS: usize = 4096;
 #[derive(Debug)]
 pub struct HttpReport {
     pub(super) response_time: LogLinear,
+    /// Response times less the round trip to the server, where that is known.
+    pub(super) server_time: LogLinear,
     pub(super) uri_bytes: LogLinear,
     pub(super) response_bytes: LogLinear,
     pub(super) requests_at: RateSeries,
@@ -50,6 +52,7 @@ impl HttpReport {
         let series = || RateSeries::new(BIN_NS, BINS);
         Self {
             response_time: LogLinear::new(),
+            server_time: LogLinear::new(),
             uri_bytes: LogLinear::new(),
             response_bytes: LogLinear::new(),
             requests_at: series(),
@@ -87,6 +90,9 @@ impl HttpReport {
         let response_time = row.response_time_ns();
         if let Some(time) = response_time {
             self.response_time.record(time);
+        }
+        if let Some(time) = row.server_time_ns() {
+            self.server_time.record(time);
         }
         if let Some(code) = row.status_code {
             let at = if code < 1000 { usize::from(code) } else { 0 };
@@ -126,6 +132,7 @@ impl HttpReport {
     /// Adds what another worker has collected.
     pub fn merge(&mut self, other: &Self) {
         self.response_time.merge(&other.response_time);
+        self.server_time.merge(&other.server_time);
         self.uri_bytes.merge(&other.uri_bytes);
         self.response_bytes.merge(&other.response_bytes);
         self.requests_at.merge(&other.requests_at);

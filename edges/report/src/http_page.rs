@@ -87,13 +87,22 @@ impl HttpReport {
     }
 
     fn response_times(&self) -> Plot {
-        let points = self
-            .response_time
-            .ccdf()
-            .into_iter()
-            .map(|(nanos, share)| (to_f64(nanos.max(1)) / 1e9, share))
-            .filter(|(_, share)| *share > 0.0)
-            .collect();
+        // Of transactions whose round trip is known, what is not the network.
+        let curves = [
+            ("response time", &self.response_time),
+            ("server time", &self.server_time),
+        ];
+        let curves = curves.into_iter().filter(|(_, times)| times.count() > 0);
+        let curve = |(name, times): (&str, &LogLinear)| {
+            // The axis is logarithmic.
+            let points = times.ccdf().into_iter().filter(|(nanos, _)| *nanos > 0);
+            let points = points.map(|(nanos, share)| (to_f64(nanos) / 1e9, share));
+            Series {
+                name: name.to_owned(),
+                marks: Marks::Line,
+                points: points.filter(|(_, share)| *share > 0.0).collect(),
+            }
+        };
         let guide = |q: f64, name: &str| {
             Some((
                 to_f64(self.response_time.quantile(q)?.max(1)) / 1e9,
@@ -108,11 +117,7 @@ impl HttpReport {
                 Scale::Log,
                 Unit::Share,
             ),
-            series: vec![Series {
-                name: "responses".to_owned(),
-                marks: Marks::Line,
-                points,
-            }],
+            series: curves.map(curve).collect(),
             guides: [guide(0.5, "p50"), guide(0.95, "p95"), guide(0.99, "p99")]
                 .into_iter()
                 .flatten()

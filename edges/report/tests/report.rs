@@ -135,6 +135,34 @@ fn numbers_are_right() {
 }
 
 #[test]
+fn server_time_has_a_curve_where_the_round_trip_is_known() {
+    let page = |rtt_ns: Option<u32>| {
+        let mut batch = HttpBatch::default();
+        for n in 1..100 {
+            let row = HttpRow {
+                rtt_ns,
+                ..transaction(n, 1000 * n, 200)
+            };
+            batch.push(row, &Text::default());
+        }
+        let mut report = HttpReport::new();
+        Sink::<HttpKind>::write(&mut report, &batch).unwrap();
+        // What another worker adds has its curve too.
+        let mut all = HttpReport::new();
+        all.merge(&report);
+        all.render(&meta())
+    };
+    let curve = "<caption>server time</caption>";
+    let (without, with) = (page(None), page(Some(500_000)));
+    assert!(!without.contains(curve));
+    assert!(without.contains("<caption>response time</caption>"));
+    let (_, table) = with.split_once(curve).unwrap();
+    let (table, _) = table.split_once("</table>").unwrap();
+    assert!(table.contains("<td>57.5 ms</td><td>41.4 %</td>"), "{table}");
+    assert!(!table.contains("<td>1 ms</td>"), "{table}");
+}
+
+#[test]
 fn workers_merge_to_the_same_page() {
     let (mut one, mut two, mut all) = (HttpReport::new(), HttpReport::new(), HttpReport::new());
     Sink::<HttpKind>::write(&mut one, &records(0, 300)).unwrap();

@@ -6,6 +6,7 @@ use std::net::{IpAddr, Ipv6Addr};
 
 use crate::community_id;
 use crate::flow::Protocol;
+use crate::header::{self, HeaderNames, Slot};
 use crate::place::Place;
 use crate::schema::{
     Endpoint, Field, RecordBatch, RecordKind, Value, ZeekColumn, columns, opt, text,
@@ -199,14 +200,16 @@ impl HttpBatch {
             return;
         };
         let start = span.ends[5];
-        let mut ends = [start; 2];
-        for (end, part) in ends.iter_mut().zip([web.sni, web.alpn]) {
+        let mut ends = [start; 4];
+        let [request, response] = web.fields;
+        for (end, part) in ends.iter_mut().zip([web.sni, web.alpn, request, response]) {
             self.arena.extend_from_slice(part);
             *end = u32::try_from(self.arena.len()).unwrap_or(start);
         }
         let web = Web {
             sni: &[],
             alpn: &[],
+            fields: [&[]; 2],
             ..*web
         };
         self.webs.push(WebRow { web, start, ends });
@@ -231,6 +234,13 @@ impl RecordBatch<HttpKind> for HttpBatch {
             part
         };
         let [a, b, c, d, e, f] = span.ends;
+        let web = match span.web {
+            0 => None,
+            number => self.webs.get(number as usize - 1).map(|row| WebAt {
+                row,
+                arena: &self.arena,
+            }),
+        };
         let text = Text {
             method: next(a),
             uri: next(b),
@@ -238,13 +248,6 @@ impl RecordBatch<HttpKind> for HttpBatch {
             user_agent: next(d),
             reason_phrase: next(e),
             content_type: next(f),
-        };
-        let web = match span.web {
-            0 => None,
-            number => self.webs.get(number as usize - 1).map(|row| WebAt {
-                row,
-                arena: &self.arena,
-            }),
         };
         Some(HttpTransaction { row, text, web })
     }
@@ -299,8 +302,15 @@ impl<'a> HttpTransaction<'a> {
         Some(Web {
             sni: at.sni(),
             alpn: at.alpn(),
+            fields: at.fields(),
             ..at.row.web
         })
+    }
+
+    /// Header fields that are kept of the request and of the final response, by [`header::push`].
+    #[must_use]
+    pub fn fields(&self) -> [&'a [u8]; 2] {
+        self.web.map_or([&[]; 2], |web| web.fields())
     }
 
     /// What it went over: HTTP/3 over UDP.
@@ -414,7 +424,25 @@ columns!(FIELDS, read_column, v: HttpTransaction, {
     coalesced: U32, "", None, "Events of a stream that came with the packet that completed the one before: their gap is 0." => opt(v.of_events(|events| Some(u64::from(events.coalesced))));
     stalls: U32, "", None, "Gaps in a stream of over 500 ms and of over ten times its median gap." => opt(v.of_events(|events| Some(u64::from(events.stalls))));
     buffered: Word, "", None, "yes or no: whether the events of a stream have waited for one another, as behind a proxy that buffers; empty where that cannot be said." => v.buffered().map_or(Value::Null, Value::Word);
-});
+    trace_id: Text, "", None, "Trace of the request, from its traceparent field (W3C Trace Context): 32 hexadecimal digits; empty where that is void." => header::trace(v.fields()[0]).0;
+    parent_id: Text, "", None, "Span that sent the request, from its traceparent field: 16 hexadecimal digits." => header::trace(v.fields()[0]).1;
+    forwarded_for: Text, "", None, "X-Forwarded-For field of the request as sent, at most 1,024 bytes." => text(header::find(v.fields()[0], Slot::Forwarded));
+} else added);
+
+/// The value of a column that the run has added, by its number among them.
+#[cold]
+fn added<'a>(view: &HttpTransaction<'a>, number: usize) -> Value<'a> {
+    header::added(view.fields(), number)
+}
+
+impl HttpKind {
+    /// Adds the columns of header fields that a run chooses, `req_NAME` and `resp_NAME` of each, behind the others and to the end
+    /// of the process. To be called before an output is opened or a filter is read; `false` where others were chosen before.
+    #[must_use]
+    pub fn choose_headers(names: &HeaderNames) -> bool {
+        header::add_columns(names, FIELDS, Self::zeek_columns())
+    }
+}
 
 impl RecordKind for HttpKind {
     type View<'a> = HttpTransaction<'a>;
@@ -453,13 +481,18 @@ impl RecordKind for HttpKind {
             || (shape > 0 && column >= Column::client_country as usize)
             || (shape == 3 && column == Column::confidence as usize)
             || (shape > 0 && column == Column::ja4 as usize)
+            || column >= FIELDS.len()
     }
 
     fn fields() -> &'static [Field] {
-        FIELDS
+        header::fields(FIELDS)
     }
 
-    #[inline]
+    #[expect(
+        clippy::inline_always,
+        reason = "once a value: every loop over columns has its own"
+    )]
+    #[inline(always)]
     fn value<'a>(view: &HttpTransaction<'a>, column: usize) -> Value<'a>
     where
         'a: 'a,
@@ -548,8 +581,11 @@ impl RecordKind for HttpKind {
             ("coalesced", column("coalesced", "count")),
             ("stalls", column("stalls", "count")),
             ("buffered", column("buffered", "string")),
+            ("trace_id", column("trace_id", "string")),
+            ("parent_id", column("parent_id", "string")),
+            ("forwarded_for", column("forwarded_for", "string")),
         ];
-        COLUMNS
+        header::zeek(COLUMNS)
     }
 
     fn time_ns(view: &HttpTransaction<'_>) -> u64 {

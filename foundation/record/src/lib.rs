@@ -13,6 +13,7 @@ pub mod filter;
 pub mod flow;
 pub mod gateway;
 pub mod half;
+pub mod header;
 pub mod http;
 pub mod human;
 pub mod load;
@@ -36,6 +37,7 @@ pub use gateway::{
     GatewayBatch, GatewayEvent, GatewayEventKind, GatewayKind, GatewayRow, GatewayText,
 };
 pub use half::{HalfBatch, HalfKind, HalfRow, HttpHalf};
+pub use header::{HeaderError, HeaderNames};
 pub use http::{HttpBatch, HttpKind, HttpRow, HttpState, HttpTransaction, Text};
 pub use load::{LoadBatch, LoadKind, LoadRow, LoadSession};
 pub use place::{Place, PlaceCache, Places};

@@ -180,9 +180,10 @@ pub trait RecordBatch<K: RecordKind> {
 }
 
 /// Defines the columns of a kind from one list: the static table and the function that reads a
-/// column from a record, so that neither can be without the other.
+/// column from a record, so that neither can be without the other. What stands behind the last is
+/// read by another function, where there is one.
 macro_rules! columns {
-    ($table:ident, $read:ident, $view:ident: $ty:ident, { $($name:ident: $kind:ident, $unit:literal, $ipfix:expr, $doc:literal => $value:expr;)+ }) => {
+    ($table:ident, $read:ident, $view:ident: $ty:ident, { $($name:ident: $kind:ident, $unit:literal, $ipfix:expr, $doc:literal => $value:expr;)+ } $(else $other:ident)?) => {
         #[expect(non_camel_case_types, reason = "the variants are the column names, letter by letter")]
         enum Column { $($name),+ }
 
@@ -197,6 +198,7 @@ macro_rules! columns {
         #[inline]
         pub(crate) fn $read<'a>($view: &$ty<'a>, column: usize) -> $crate::schema::Value<'a> {
             $(if column == Column::$name as usize { return $value; })+
+            $(if let Some(behind) = column.checked_sub($table.len()) { return $other($view, behind); })?
             $crate::schema::Value::Null
         }
     };

@@ -1,4 +1,5 @@
-//! What a transaction has beside its request and response where it is of HTTP/2, of TLS, or estimated.
+//! What a transaction has beside its request and response where it is of HTTP/2, of TLS, estimated, or has header fields that
+//! are kept.
 
 use crate::place::Place;
 
@@ -106,6 +107,8 @@ pub struct Web<'a> {
     pub grpc: Option<Grpc>,
     /// What a stream of events has.
     pub events: Option<Events>,
+    /// Header fields that are kept of the request and of the final response, by [`crate::header::push`].
+    pub fields: [&'a [u8]; 2],
 }
 
 /// [`Web`] as a batch keeps it: its texts stand behind those of the row.
@@ -113,7 +116,8 @@ pub struct Web<'a> {
 pub(crate) struct WebRow {
     pub(crate) web: Web<'static>,
     pub(crate) start: u32,
-    pub(crate) ends: [u32; 2],
+    /// Behind the server name, the protocol, and the header fields of request and response.
+    pub(crate) ends: [u32; 4],
 }
 
 /// A [`WebRow`] and the texts of its batch.
@@ -135,5 +139,10 @@ impl<'a> WebAt<'a> {
 
     pub(crate) fn alpn(&self) -> &'a [u8] {
         self.text(self.row.ends[0], self.row.ends[1])
+    }
+
+    pub(crate) fn fields(&self) -> [&'a [u8]; 2] {
+        let [_, from, between, to] = self.row.ends;
+        [self.text(from, between), self.text(between, to)]
     }
 }

@@ -4,7 +4,7 @@
 //! are those of a stream (`events`). Where the head declares a length, the last byte has a known sequence number; a
 //! chunked body ends with a segment that ends with the last chunk, and a body without a length ends with the connection.
 
-use linkweir_record::{HttpBatch, HttpRow, HttpState, RecordBatch, Text};
+use linkweir_record::{HttpBatch, HttpRow, HttpState, RecordBatch, Text, Web};
 use linkweir_stream::Segment;
 use linkweir_table::{Chain, Chunks, Id, Table};
 use linkweir_wire::{SeqNumber, TcpFlags};
@@ -48,7 +48,8 @@ struct Body {
     last_ns: u64,
     row: HttpRow,
     text: Chain,
-    lens: [u16; 5],
+    /// Lengths of its texts up to the header fields of the request; those of the response are the rest.
+    lens: [u16; 7],
     /// Of a stream: what follows its head.
     content: Option<Box<Content>>,
 }
@@ -118,6 +119,7 @@ impl Bodies {
         &mut self,
         mut row: HttpRow,
         text: &Text<'_>,
+        fields: [&[u8]; 2],
         end: BodyEnd,
         mut content: Option<Box<Content>>,
     ) -> Option<(HttpRow, Option<Box<Content>>)> {
@@ -143,18 +145,20 @@ impl Bodies {
             text.host,
             text.user_agent,
             text.reason_phrase,
+            text.content_type,
+            fields[0],
         ];
         while self.table.is_full()
             || !self
                 .texts
-                .has_room(parts.iter().map(|p| p.len()).sum::<usize>() + text.content_type.len())
+                .has_room(parts.iter().map(|p| p.len()).sum::<usize>() + fields[1].len())
         {
             let Some((oldest, _)) = self.table.oldest() else {
                 break;
             };
             self.spill(oldest, None);
         }
-        for part in parts.iter().chain([&text.content_type]) {
+        for part in parts.iter().chain([&fields[1]]) {
             self.texts.append(&mut chain, part);
         }
         let lens = parts.map(|part| u16::try_from(part.len()).unwrap_or(u16::MAX));
@@ -334,18 +338,32 @@ impl Bodies {
             rest = after;
             part
         };
-        let [method, uri, host, user_agent, reason_phrase] = body.lens.map(&mut take);
-        self.spilled.push(
-            row,
-            &Text {
-                method,
-                uri,
-                host,
-                user_agent,
-                reason_phrase,
-                content_type: rest,
-            },
-        );
+        let [
+            method,
+            uri,
+            host,
+            user_agent,
+            reason_phrase,
+            content_type,
+            fields,
+        ] = body.lens.map(&mut take);
+        let text = Text {
+            method,
+            uri,
+            host,
+            user_agent,
+            reason_phrase,
+            content_type,
+        };
+        let web = Web {
+            fields: [fields, rest],
+            ..Web::default()
+        };
+        if fields.is_empty() && rest.is_empty() {
+            self.spilled.push(row, &text);
+        } else {
+            self.spilled.push_web(row, &text, &web);
+        }
         self.texts.release(body.text);
     }
 }

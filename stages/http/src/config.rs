@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use linkweir_keys::LiveLog;
-use linkweir_record::{Anonymizer, Places};
+use linkweir_record::{Anonymizer, HeaderNames, Places};
 
 /// A set of TCP ports.
 #[derive(Debug, Clone)]
@@ -86,6 +86,8 @@ pub struct HttpConfig {
     pub anonymizer: Option<Anonymizer>,
     /// Says where addresses are, those before they are replaced.
     pub places: Option<Arc<dyn Places>>,
+    /// Header fields of requests and responses that records keep, beside those of every run.
+    pub headers: HeaderNames,
     /// Seed of the table's hash: a secret one prevents attacks on a bucket. Records do not
     /// depend on it.
     pub hash_seed: u64,
@@ -125,6 +127,7 @@ impl Default for HttpConfig {
             url_contains: Vec::new(),
             anonymizer: None,
             places: None,
+            headers: HeaderNames::default(),
             hash_seed: 0x6c69_6e6b_7765_6972,
             shard: None,
             is_reassembled: false,

@@ -38,13 +38,23 @@ impl Output {
         }
     }
 
-    /// Writes a record of HTTP/1.x, unless the filters hold it back.
+    /// Writes a record of HTTP/1.x, with the header fields that are kept, unless the filters hold it back.
     #[inline]
-    pub(crate) fn record(&mut self, row: HttpRow, text: &Text<'_>, out: &mut HttpBatch) {
-        if self.web.is_empty() && self.records.keeps_addresses() {
+    pub(crate) fn record(
+        &mut self,
+        row: HttpRow,
+        text: &Text<'_>,
+        fields: [&[u8]; 2],
+        out: &mut HttpBatch,
+    ) {
+        let has_fields = fields.iter().any(|values| !values.is_empty());
+        if self.web.is_empty() && self.records.keeps_addresses() && !has_fields {
             return self.records.record_clear(row, text, out);
         }
-        let label = self.web.label(&row);
+        let mut label = self.web.label(&row);
+        if has_fields {
+            label.get_or_insert_default().fields = fields;
+        }
         self.records.record_web(row, text, label, out);
     }
 
@@ -82,6 +92,7 @@ impl Output {
         &mut self,
         row: HttpRow,
         text: &Text<'_>,
+        fields: [&[u8]; 2],
         events: &Events,
         out: &mut HttpBatch,
     ) {
@@ -91,6 +102,7 @@ impl Output {
         let label = self.web.label(&row).unwrap_or_default();
         let label = Web {
             events: Some(columns),
+            fields,
             ..label
         };
         self.records.record_web(row, text, Some(label), out);
@@ -126,18 +138,19 @@ impl Output {
             content_type: response.content_type,
             ..request_text(request)
         };
+        let fields = [request.fields, response.fields];
         match &mut self.bodies {
             Some(bodies) if self.holds_all || content.is_some() => {
                 let is_stream = content.is_some();
-                match bodies.hold(row, &text, end, content) {
+                match bodies.hold(row, &text, fields, end, content) {
                     None => return is_stream,
-                    Some((row, None)) => self.record(row, &text, out),
+                    Some((row, None)) => self.record(row, &text, fields, out),
                     Some((row, Some(content))) => {
-                        self.record_stream(row, &text, &content.events, out);
+                        self.record_stream(row, &text, fields, &content.events, out);
                     }
                 }
             }
-            _ => self.record(row, &text, out),
+            _ => self.record(row, &text, fields, out),
         }
         false
     }
@@ -160,7 +173,7 @@ impl Output {
     pub(crate) fn unanswered(&mut self, request: &RequestParts<'_>, out: &mut HttpBatch) {
         let mut row = request_row(request);
         row.state = HttpState::Unanswered;
-        self.record(row, &request_text(request), out);
+        self.record(row, &request_text(request), [request.fields, &[]], out);
     }
 
     /// A final response that nothing asked for.
@@ -180,7 +193,7 @@ impl Output {
             content_type: response.content_type,
             ..Text::default()
         };
-        self.record(row, &text, out);
+        self.record(row, &text, [&[], response.fields], out);
     }
 }
 

@@ -120,7 +120,7 @@ pub(crate) fn request_parts<'a>(
     text: &'a [u8],
 ) -> RequestParts<'a> {
     let mut rest = text;
-    let [method, target, host] = request.lens.map(|len| {
+    let [method, target, host, user_agent] = request.lens.map(|len| {
         let (part, after) = rest.split_at(usize::from(len).min(rest.len()));
         rest = after;
         part
@@ -136,7 +136,8 @@ pub(crate) fn request_parts<'a>(
         method,
         target,
         host,
-        user_agent: rest,
+        user_agent,
+        fields: rest,
     }
 }
 
@@ -146,8 +147,9 @@ pub(crate) fn response_parts<'a>(
     text: &'a [u8],
     body: Option<u64>,
 ) -> ResponseParts<'a> {
-    let (reason_phrase, content_type) =
-        text.split_at(usize::from(response.reason_len).min(text.len()));
+    let split = |text: &'a [u8], len: u16| text.split_at(usize::from(len).min(text.len()));
+    let (reason_phrase, rest) = split(text, response.reason_len);
+    let (content_type, fields) = split(rest, response.type_len);
     ResponseParts {
         connection: waiting.connection,
         ts_ns: waiting.ts_ns,
@@ -158,5 +160,6 @@ pub(crate) fn response_parts<'a>(
         status_code: response.status_code,
         reason_phrase,
         content_type,
+        fields,
     }
 }

@@ -23,7 +23,7 @@ pub(crate) struct Request {
     pub(crate) minor: u8,
     pub(crate) retransmissions: u16,
     pub(crate) interim_responses: u16,
-    pub(crate) lens: [u16; 3],
+    pub(crate) lens: [u16; 4],
     pub(crate) text: Box<[u8]>,
 }
 

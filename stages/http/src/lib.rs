@@ -21,6 +21,7 @@
 #![forbid(unsafe_code)]
 
 mod body;
+mod chosen;
 mod config;
 mod emit;
 mod estimate;

@@ -1,5 +1,6 @@
 //! Records as they leave: filters, anonymised addresses, counters.
 
+use linkweir_record::header;
 use linkweir_record::{Anonymizer, HttpBatch, HttpRow, PlaceCache, Source, Text, Web};
 
 use crate::config::HttpConfig;
@@ -21,6 +22,8 @@ pub(crate) struct RequestParts<'a> {
     pub(crate) target: &'a [u8],
     pub(crate) host: &'a [u8],
     pub(crate) user_agent: &'a [u8],
+    /// As [`Web::fields`] has them.
+    pub(crate) fields: &'a [u8],
 }
 
 /// A final response as a record needs it.
@@ -35,6 +38,8 @@ pub(crate) struct ResponseParts<'a> {
     pub(crate) status_code: u16,
     pub(crate) reason_phrase: &'a [u8],
     pub(crate) content_type: &'a [u8],
+    /// As [`Web::fields`] has them.
+    pub(crate) fields: &'a [u8],
 }
 
 /// Where records go.
@@ -142,8 +147,11 @@ impl Records {
             return push(row, text, label);
         };
         let sni = label.and_then(|web| anonymizer.replace_host(web.sni));
+        let fields = label.unwrap_or_default().fields;
+        let fields = fields.map(|values| header::anonymized(values, anonymizer));
         let label = label.map(|web| Web {
             sni: sni.as_deref().unwrap_or(web.sni),
+            fields: [&fields[0], &fields[1]],
             ..web
         });
         row.client_ip = anonymizer.replace(row.client_ip);

@@ -9,7 +9,7 @@ use linkweir_http::PortSet;
 use linkweir_sink::Format;
 
 use super::estimates::Checks;
-use crate::common_args::{ViewArgs, formats};
+use crate::common_args::{HeaderArgs, ViewArgs, formats};
 use crate::keys::KeySource;
 use crate::packets::PacketArgs;
 use crate::passive::args::{
@@ -86,6 +86,9 @@ pub(crate) struct HttpArgs {
 
     #[command(flatten)]
     pub(crate) page: PageArgs,
+
+    #[command(flatten)]
+    pub(crate) headers: HeaderArgs,
 
     /// Write the totals of the run as JSON, which `linkweir merge` adds to those of other runs; `-` is
     /// standard output.

@@ -103,6 +103,7 @@ impl Passive for HttpArgs {
             url_contains: bytes(&args.url),
             anonymizer: self.page.anonymizer()?,
             places: self.page.places()?,
+            headers: self.headers.choose()?,
             // A secret of this process: nobody can aim at a bucket of the table.
             hash_seed: RandomState::new().hash_one(0_u8),
             shard: None,

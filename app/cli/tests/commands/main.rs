@@ -35,6 +35,7 @@ mod flow_truth;
 mod geo;
 mod habits;
 mod halves;
+mod headers;
 mod hostile;
 mod http_streams;
 mod load_words;

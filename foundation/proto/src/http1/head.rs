@@ -39,6 +39,10 @@ pub struct RequestHead<'a> {
     /// Whether values go on in further lines (`obs-fold`, RFC 9112 sec. 5.2): the line ends are in them
     /// then, and stand for blanks; see [`unfold`].
     pub is_folded: bool,
+    /// Whether it may have a `traceparent` or an `X-Forwarded-For`: one of its names begins like these.
+    pub may_be_forwarded: bool,
+    /// The field lines that are whole, for [`super::Fields::of_section`].
+    pub section: &'a [u8],
 }
 
 /// A response head. Slices borrow from the payload; absent fields are empty.
@@ -63,6 +67,8 @@ pub struct ResponseHead<'a> {
     pub is_folded: bool,
     /// Whether the connection goes on with WebSocket: 101, and the `Upgrade` field says so (RFC 6455 sec. 4.2.2).
     pub is_websocket: bool,
+    /// The field lines that are whole, as of [`RequestHead::section`].
+    pub section: &'a [u8],
 }
 
 impl ResponseHead<'_> {
@@ -147,6 +153,8 @@ const HOST: u64 = lower8(b"host    ");
 const USER_AGENT: u64 = lower8(b"user-age");
 const CONTENT: u64 = lower8(b"content-");
 const TRANSFER: u64 = lower8(b"transfer");
+const TRACE: u64 = lower8(b"tracepar");
+const FORWARDED: u64 = lower8(b"x-forwar");
 
 /// Eight bytes with the bit set that makes letters lower case: a first sieve, not yet a match.
 const fn lower8(bytes: &[u8; 8]) -> u64 {
@@ -195,6 +203,7 @@ pub fn parse_request(bytes: &[u8]) -> Outcome<RequestHead<'_>> {
         ..RequestHead::default()
     };
     let mut lengths = Lengths::default();
+    let first = lines.passed();
     let whole = fields(&mut lines, |lines, sieve, line| match sieve {
         USER_AGENT if head.user_agent.is_empty() => {
             if let Some(value) = field(lines.whole(line), b"user-agent") {
@@ -211,6 +220,7 @@ pub fn parse_request(bytes: &[u8]) -> Outcome<RequestHead<'_>> {
                 lengths.add_codings(value);
             }
         }
+        TRACE | FORWARDED => head.may_be_forwarded = true,
         // `Host:` or, as some write it, `Host :`
         _ if sieve & 0xffff_ffff == HOST & 0xffff_ffff && head.host.is_empty() => {
             if let Some(value) = field(lines.whole(line), b"host") {
@@ -220,6 +230,7 @@ pub fn parse_request(bytes: &[u8]) -> Outcome<RequestHead<'_>> {
         _ => {}
     });
     head.is_folded = lines.is_folded();
+    head.section = bytes.get(first..lines.passed()).unwrap_or_default();
     let told = lengths.told();
     head.content_length = told.length;
     head.chunked = told.chunked;
@@ -248,6 +259,7 @@ pub fn parse_response(bytes: &[u8]) -> Outcome<ResponseHead<'_>> {
         ..ResponseHead::default()
     };
     let mut lengths = Lengths::default();
+    let first = lines.passed();
     let whole = fields(&mut lines, |lines, sieve, line| match sieve {
         CONTENT => {
             let line = lines.whole(line);
@@ -267,6 +279,7 @@ pub fn parse_response(bytes: &[u8]) -> Outcome<ResponseHead<'_>> {
         _ => {}
     });
     head.is_folded = lines.is_folded();
+    head.section = bytes.get(first..lines.passed()).unwrap_or_default();
     let told = lengths.told();
     // It ends with the connection then, as one does that says nothing (RFC 9112 sec. 6.3 rule 8).
     head.content_length = told.length.filter(|_| !told.is_unclear);

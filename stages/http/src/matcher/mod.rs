@@ -18,6 +18,7 @@ use linkweir_table::{Chunks, Id};
 use linkweir_wire::{Network, Packet, Tcp, TcpFlags};
 
 use crate::body::Bodies;
+use crate::chosen::Chosen;
 use crate::config::{HttpConfig, PortSet, Shard};
 use crate::emit::Output;
 use crate::estimate::Estimates;
@@ -72,6 +73,10 @@ pub(crate) struct Matcher {
     pub(crate) head: Vec<u8>,
     /// Values of fields that went on in further lines.
     pub(crate) unfolded: Vec<u8>,
+    /// Header fields that are kept.
+    pub(crate) chosen: Chosen,
+    /// Those of the message at hand.
+    pub(crate) fields: Vec<u8>,
     /// Set where shards hand over to one another.
     pub(crate) shard: Option<Shard>,
     pub(crate) handoffs: VecDeque<(usize, Handoff)>,
@@ -113,6 +118,8 @@ impl Matcher {
             scratch: Vec::new(),
             head: Vec::new(),
             unfolded: Vec::new(),
+            chosen: Chosen::new(&config.headers),
+            fields: Vec::new(),
             shard: config.shard.filter(|shard| shard.count > 1),
             handoffs: VecDeque::new(),
         }
@@ -304,12 +311,14 @@ impl Matcher {
             return;
         };
         for (view, content) in batch.views().zip(&events) {
+            let fields = view.fields();
             match content {
-                None => self.output.record(*view.row, &view.text, out),
+                None => self.output.record(*view.row, &view.text, fields, out),
                 Some(content) => {
                     let (row, events) = (*view.row, &content.events);
                     self.note_stream(&Connection::of_row(&row), false);
-                    self.output.record_stream(row, &view.text, events, out);
+                    self.output
+                        .record_stream(row, &view.text, fields, events, out);
                 }
             }
         }

@@ -52,6 +52,7 @@ impl Spot {
 
 impl Matcher {
     /// A request whose head begins at `place`.
+    #[inline]
     pub(crate) fn on_request(
         &mut self,
         place: &Place,
@@ -60,9 +61,21 @@ impl Matcher {
         whole: bool,
         out: &mut HttpBatch,
     ) {
-        if head.is_folded {
-            return self.on_folded_request(place, head, head_len, whole, out);
+        if head.is_folded || head.may_be_forwarded || !self.chosen.is_empty() {
+            return self.on_longer_request(place, head, head_len, whole, out);
         }
+        self.match_request(place, (head, &[]), head_len, whole, out);
+    }
+
+    /// As [`Matcher::on_request`], of a head in which no value is folded, with the header fields that are kept.
+    fn match_request(
+        &mut self,
+        place: &Place,
+        (head, fields): (&RequestHead<'_>, &[u8]),
+        head_len: usize,
+        whole: bool,
+        out: &mut HttpBatch,
+    ) {
         self.advance(place.ts_ns, out);
         let connection = place.direction;
         let hash = ConnectionHash::new(self.seed, &connection);
@@ -82,6 +95,7 @@ impl Matcher {
             target: head.target,
             host: head.host,
             user_agent: head.user_agent,
+            fields,
         };
         let spot = self.spot_of(&connection, hash, place);
         if spot.is_known {
@@ -124,9 +138,9 @@ impl Matcher {
         }
     }
 
-    /// A request with values over several lines, which are one line in a record.
+    /// A request with values over several lines, which are one line in a record, or with fields that are kept.
     #[cold]
-    fn on_folded_request(
+    fn on_longer_request(
         &mut self,
         place: &Place,
         head: &RequestHead<'_>,
@@ -134,20 +148,27 @@ impl Matcher {
         whole: bool,
         out: &mut HttpBatch,
     ) {
-        let mut text = std::mem::take(&mut self.unfolded);
-        text.clear();
-        unfold(head.host, &mut text);
-        let host_len = text.len();
-        unfold(head.user_agent, &mut text);
-        let (host, user_agent) = text.split_at_checked(host_len).unwrap_or_default();
-        let head = RequestHead {
-            host,
-            user_agent,
-            is_folded: false,
-            ..*head
-        };
-        self.on_request(place, &head, head_len, whole, out);
-        self.unfolded = text;
+        let mut fields = std::mem::take(&mut self.fields);
+        fields.clear();
+        self.chosen.read(head.section, true, &mut fields);
+        if head.is_folded {
+            let mut text = std::mem::take(&mut self.unfolded);
+            text.clear();
+            unfold(head.host, &mut text);
+            let host_len = text.len();
+            unfold(head.user_agent, &mut text);
+            let (host, user_agent) = text.split_at_checked(host_len).unwrap_or_default();
+            let head = RequestHead {
+                host,
+                user_agent,
+                ..*head
+            };
+            self.match_request(place, (&head, &fields), head_len, whole, out);
+            self.unfolded = text;
+        } else {
+            self.match_request(place, (head, &fields), head_len, whole, out);
+        }
+        self.fields = fields;
     }
 
     /// Where a request waits, or would wait: usually at its acknowledgment number. Where the
@@ -249,8 +270,11 @@ impl Matcher {
         mut spot: Spot,
         out: &mut HttpBatch,
     ) {
-        let text_len =
-            parts.method.len() + parts.target.len() + parts.host.len() + parts.user_agent.len();
+        let text_len = parts.method.len()
+            + parts.target.len()
+            + parts.host.len()
+            + parts.user_agent.len()
+            + parts.fields.len();
         if let Some(mark) = spot.early {
             self.note_early(hash, mark, place);
         }
@@ -270,10 +294,12 @@ impl Matcher {
             &mut text,
             [parts.method, parts.target, parts.host, parts.user_agent],
         );
+        self.texts.append(&mut text, parts.fields);
         let lens = [
             short(parts.method.len()),
             short(parts.target.len()),
             short(parts.host.len()),
+            short(parts.user_agent.len()),
         ];
         let mut half = WaitingRequest::new(place, lens);
         if spot.there.is_none() {

@@ -42,6 +42,7 @@ impl Matcher {
     /// A response whose head begins at `place`; `body` is what follows it in the segment.
     ///
     /// Returns the length of the body where it is known.
+    #[inline]
     pub(crate) fn on_response(
         &mut self,
         place: &Place,
@@ -51,9 +52,22 @@ impl Matcher {
         whole: bool,
         out: &mut HttpBatch,
     ) -> Option<usize> {
-        if head.is_folded {
-            return self.on_folded_response(place, head, head_len, body, whole, out);
+        if head.is_folded || !self.chosen.is_empty() {
+            return self.on_longer_response(place, head, head_len, body, whole, out);
         }
+        self.match_response(place, (head, &[]), head_len, body, whole, out)
+    }
+
+    /// As [`Matcher::on_response`], of a head in which no value is folded, with the header fields that are kept.
+    fn match_response(
+        &mut self,
+        place: &Place,
+        (head, fields): (&ResponseHead<'_>, &[u8]),
+        head_len: usize,
+        body: &[u8],
+        whole: bool,
+        out: &mut HttpBatch,
+    ) -> Option<usize> {
         self.advance(place.ts_ns, out);
         let connection = place.direction.reversed();
         let hash = ConnectionHash::new(self.seed, &connection);
@@ -68,6 +82,7 @@ impl Matcher {
             status_code: head.status_code,
             reason_phrase: head.reason_phrase,
             content_type: head.content_type,
+            fields,
         };
         let mut request = self.request_at(&connection, hash, place, out);
         let is_known = match place.standing {
@@ -149,9 +164,9 @@ impl Matcher {
         length.and_then(|length| usize::try_from(length).ok())
     }
 
-    /// A response with values over several lines, which are one line in a record.
+    /// A response with values over several lines, which are one line in a record, or with fields that are kept.
     #[cold]
-    fn on_folded_response(
+    fn on_longer_response(
         &mut self,
         place: &Place,
         head: &ResponseHead<'_>,
@@ -162,14 +177,19 @@ impl Matcher {
     ) -> Option<usize> {
         let mut text = std::mem::take(&mut self.unfolded);
         text.clear();
-        unfold(head.content_type, &mut text);
-        let head = ResponseHead {
-            content_type: &text,
-            is_folded: false,
-            ..*head
-        };
-        let length = self.on_response(place, &head, head_len, body, whole, out);
+        let mut fields = std::mem::take(&mut self.fields);
+        fields.clear();
+        if !self.chosen.is_empty() {
+            self.chosen.read(head.section, false, &mut fields);
+        }
+        let mut head = *head;
+        if head.is_folded {
+            unfold(head.content_type, &mut text);
+            head.content_type = &text;
+        }
+        let length = self.match_response(place, (&head, &fields), head_len, body, whole, out);
         self.unfolded = text;
+        self.fields = fields;
         length
     }
 
@@ -378,10 +398,12 @@ impl Matcher {
         body: &[u8],
         out: &mut HttpBatch,
     ) {
-        self.make_room(answer.reason_phrase.len() + answer.content_type.len(), out);
+        let text_len = answer.reason_phrase.len() + answer.content_type.len() + answer.fields.len();
+        self.make_room(text_len, out);
         let mut text = Chain::default();
         self.texts
             .append_all(&mut text, [answer.reason_phrase, answer.content_type]);
+        self.texts.append(&mut text, answer.fields);
         let chunked_len = if head.chunked {
             chunked_length(body)
         } else {
@@ -404,6 +426,7 @@ impl Matcher {
                 seen_ns: place.segment_ns,
                 status_code: answer.status_code,
                 reason_len: short(answer.reason_phrase.len()),
+                type_len: short(answer.content_type.len()),
                 head_len: u32::try_from(head_len).unwrap_or(u32::MAX),
                 content_length: head.content_length,
                 chunked: head.chunked,

@@ -88,8 +88,8 @@ pub(crate) struct WaitingRequest {
     pub(crate) origin: u32,
     /// Interim responses so far.
     pub(crate) interim_responses: u16,
-    /// Lengths of method, target and host in the text; the agent is the rest.
-    pub(crate) lens: [u16; 3],
+    /// Lengths of method, target, host and agent in the text; kept header fields are the rest.
+    pub(crate) lens: [u16; 4],
     /// Whether it came on a SYN, without an acknowledgment number (RFC 7413).
     pub(crate) on_syn: bool,
     /// Which request of a followed pipeline it is; 0: of none.
@@ -112,7 +112,7 @@ impl WaitingRequest {
     }
 
     /// A request that stands alone.
-    pub(crate) fn new(place: &Place, lens: [u16; 3]) -> Self {
+    pub(crate) fn new(place: &Place, lens: [u16; 4]) -> Self {
         Self {
             turn: place.standing.turn().unwrap_or(0),
             seq: place.seq,
@@ -147,8 +147,10 @@ pub(crate) struct WaitingResponse {
     pub(crate) ack: Option<SeqNumber>,
     /// Status code.
     pub(crate) status_code: u16,
-    /// Length of the reason phrase in the text; the content type is the rest.
+    /// Length of the reason phrase in the text.
     pub(crate) reason_len: u16,
+    /// Length of the content type behind it; kept header fields are the rest.
+    pub(crate) type_len: u16,
     /// Bytes of the head.
     pub(crate) head_len: u32,
     /// `Content-Length`.

@@ -4,6 +4,7 @@ mod bounds;
 mod carriers;
 mod estimates;
 mod estimates_quic;
+mod headers;
 mod heads;
 mod http2;
 mod interim;

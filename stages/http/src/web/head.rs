@@ -1,6 +1,9 @@
 //! The fields of a header block that a record needs.
 
 use linkweir_proto::http2::hpack::Field;
+use linkweir_record::HeaderNames;
+
+use crate::chosen::Chosen;
 
 /// What is kept of one field: longer values are cut.
 const MAX_TEXT: usize = 16 << 10;
@@ -29,6 +32,8 @@ pub(super) struct Head {
     pub(super) user_agent: Vec<u8>,
     pub(super) content_type: Vec<u8>,
     pub(super) content_encoding: Vec<u8>,
+    /// Header fields that are kept.
+    pub(super) chosen: Chosen,
     pub(super) status: Option<u16>,
     pub(super) grpc_status: Option<u32>,
     pub(super) grpc_timeout_ns: Option<u64>,
@@ -37,6 +42,13 @@ pub(super) struct Head {
 }
 
 impl Head {
+    pub(super) fn new(headers: &HeaderNames) -> Self {
+        Self {
+            chosen: Chosen::new(headers),
+            ..Self::default()
+        }
+    }
+
     pub(super) fn clear(&mut self) {
         for text in [
             &mut self.method,
@@ -48,6 +60,7 @@ impl Head {
         ] {
             text.clear();
         }
+        self.chosen.forget();
         self.count = 0;
         self.first = First::Unknown;
         self.status = None;
@@ -62,7 +75,17 @@ impl Head {
         match name {
             [b':', ..] | b"host" | b"user-agent" | b"content-type" | b"content-encoding" => true,
             [b'g', ..] => name.starts_with(b"grpc-"),
+            [b't' | b'x', ..] => Chosen::is_always(name),
             _ => false,
+        }
+    }
+
+    /// Which fields say something in this run.
+    pub(super) fn wanted(&self) -> fn(&[u8]) -> bool {
+        if self.chosen.is_empty() {
+            Self::wants
+        } else {
+            |_| true
         }
     }
 
@@ -80,6 +103,10 @@ impl Head {
             self.is_partial = true;
             return;
         };
+        if !self.chosen.is_empty() || Chosen::is_always(name) {
+            let is_kept = self.chosen.take(name, field.value);
+            self.is_partial |= is_kept && field.value.is_none();
+        }
         let text = match name {
             b":method" => &mut self.method,
             b":path" => &mut self.path,

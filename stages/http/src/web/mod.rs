@@ -24,7 +24,7 @@ use linkweir_proto::http2::PREFACE;
 use linkweir_proto::http2::direction::first_chain;
 use linkweir_proto::http2::hpack::Strings;
 use linkweir_proto::tls::{ContentType, RecordHeader, message_type};
-use linkweir_record::{HttpRow, Source, Web};
+use linkweir_record::{HeaderNames, HttpRow, Source, Web};
 use linkweir_stream::InOrder;
 use linkweir_table::{Chunks, Id, Table};
 use linkweir_wire::{SeqNumber, Side};
@@ -193,6 +193,7 @@ pub(crate) struct Connections {
     tools: Option<Box<Tools>>,
     /// Streams that may wait, of all connections.
     max_streams: usize,
+    headers: HeaderNames,
     held: usize,
 }
 
@@ -237,6 +238,7 @@ impl Connections {
             quic: quic::table(),
             tools: None,
             max_streams: config.max_pending,
+            headers: config.headers.clone(),
             held: 0,
         }
     }
@@ -340,7 +342,7 @@ impl Connections {
                 reading: Reading {
                     sealed: Sealed::default(),
                     strings: Strings::default(),
-                    common: Common::new(max_streams),
+                    common: Common::new(max_streams, &self.headers),
                 },
             })
         });

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 
 use linkweir_proto::http2::direction::{Headers, Listener};
 use linkweir_proto::http2::hpack::Field;
-use linkweir_record::{HttpBatch, Web};
+use linkweir_record::{HeaderNames, HttpBatch, Web};
 use linkweir_table::{Chain, Chunks};
 use linkweir_wire::Side;
 
@@ -49,9 +49,12 @@ struct Stream {
     losses: u64,
     /// Whether its request was counted by who saw it in HTTP/1.1.
     is_counted: bool,
-    /// Method, path, authority and agent one behind the other, and behind them the content type of the response.
+    /// Method, path, authority, agent and kept header fields of the request one behind the other, and behind them the content
+    /// type of the response and its header fields.
     text: Chain,
-    lens: [u16; 4],
+    lens: [u16; 5],
+    /// Length of the content type.
+    type_len: u16,
     call: Option<Box<Call>>,
     /// Where its response is a stream of events.
     events: Option<Box<Measured>>,
@@ -84,13 +87,16 @@ pub(super) struct Common {
     /// Of them, those whose events are found.
     measured: usize,
     scratch: Vec<u8>,
+    /// Header fields of the message at hand.
+    fields: Vec<u8>,
 }
 
 impl Common {
-    pub(super) fn new(max_waiting: usize) -> Self {
+    pub(super) fn new(max_waiting: usize, headers: &HeaderNames) -> Self {
         Self {
             texts: Chunks::with_capacity(max_waiting.max(1024)),
-            head: Head::default(),
+            head: Head::new(headers),
+            fields: Vec::new(),
             waiting: 0,
             max_waiting,
             measured: 0,
@@ -150,8 +156,8 @@ impl<'a> Listening<'a> {
 }
 
 impl Stream {
-    /// Method, path, authority and agent.
-    fn set_text(&mut self, parts: [&[u8]; 4], texts: &mut Chunks) {
+    /// Method, path, authority, agent and header fields.
+    fn set_text(&mut self, parts: [&[u8]; 5], texts: &mut Chunks) {
         for (len, part) in self.lens.iter_mut().zip(parts) {
             if texts.append_whole(&mut self.text, part) {
                 *len = u16::try_from(part.len()).unwrap_or_default();
@@ -234,7 +240,8 @@ impl Ear<'_> {
             losses: self.losses,
             is_counted: false,
             text: Chain::new(),
-            lens: [0; 4],
+            lens: [0; 5],
+            type_len: 0,
             call: None,
             events: None,
         };
@@ -269,8 +276,11 @@ impl Ear<'_> {
             texts,
             head,
             scratch,
+            fields,
             ..
         } = &mut *self.common;
+        fields.clear();
+        head.chosen.finish(true, fields);
         if is_grpc(&head.content_type) {
             stream.call.get_or_insert_default().timeout_ns = head.grpc_timeout_ns;
         }
@@ -278,11 +288,18 @@ impl Ear<'_> {
             ([], b"CONNECT") => &head.authority,
             _ => &head.path,
         };
-        // A response that came first has put its content type there.
+        // A response that came first has put its texts there.
         scratch.clear();
         texts.copy_to(&stream.text, scratch);
         texts.release(std::mem::take(&mut stream.text));
-        let parts = [&head.method, target, &head.authority, &head.user_agent].map(Vec::as_slice);
+        let parts = [
+            &head.method,
+            target,
+            &head.authority,
+            &head.user_agent,
+            fields,
+        ];
+        let parts = parts.map(|part: &Vec<u8>| part.as_slice());
         stream.set_text(parts, texts);
         texts.append_whole(&mut stream.text, scratch);
         if let Some(ended_ns) = stream.ended_ns {
@@ -313,6 +330,7 @@ impl Ear<'_> {
             request.target,
             request.host,
             request.user_agent,
+            request.fields,
         ];
         stream.set_text(parts, &mut self.common.texts);
     }
@@ -330,6 +348,7 @@ impl Ear<'_> {
             texts,
             head,
             measured,
+            fields,
             ..
         } = &mut *self.common;
         let stats = &mut self.records.stats;
@@ -352,7 +371,13 @@ impl Ear<'_> {
             // One behind another, whose code is not known, says that the other was interim.
             (code, response) if is_response && (response.is_none() || stream.status.is_none()) => {
                 if response.is_none() {
-                    texts.append_whole(&mut stream.text, &head.content_type);
+                    if texts.append_whole(&mut stream.text, &head.content_type) {
+                        stream.type_len =
+                            u16::try_from(head.content_type.len()).unwrap_or_default();
+                    }
+                    fields.clear();
+                    head.chosen.finish(false, fields);
+                    texts.append_whole(&mut stream.text, fields);
                 }
                 *response = Some(Message {
                     from_ns: headers.from_ns,
@@ -438,7 +463,7 @@ impl Ear<'_> {
 
 impl Listener for Ear<'_> {
     fn wants(&self) -> fn(&[u8]) -> bool {
-        Head::wants
+        self.common.head.wanted()
     }
 
     fn field(&mut self, field: Field<'_>) {

@@ -57,7 +57,9 @@ impl Ear<'_> {
             rest = behind;
             part
         });
-        let [method, uri, host, user_agent] = parts;
+        let [method, uri, host, user_agent, fields] = parts;
+        let type_len = usize::from(stream.type_len).min(rest.len());
+        let (content_type, answer_fields) = rest.split_at(type_len);
         let stats = &mut self.records.stats;
         if request.is_some() && !stream.is_counted {
             stats.requests += 1;
@@ -114,7 +116,7 @@ impl Ear<'_> {
             uri,
             host,
             user_agent,
-            content_type: rest,
+            content_type,
             ..Text::default()
         };
         let events = stream.events.as_deref().map(|measured| {
@@ -129,6 +131,7 @@ impl Ear<'_> {
             events,
             stream_id: Some(stream.id),
             grpc: stream.call.as_ref().map(|call| call.finish()),
+            fields: [fields, answer_fields],
             ..*self.web
         };
         self.records.record_web(row, &text, Some(web), self.out);
