@@ -191,6 +191,21 @@ fn lengths_that_contradict_are_none() {
     }
 }
 
+#[test]
+fn field_lines_are_handed_on_as_far_as_they_are_whole() {
+    let (head, _) = request(b"GET / HTTP/1.1\r\nX-Forwarded-For: a\r\n\r\nX: body\r\n");
+    assert_eq!(head.section, b"X-Forwarded-For: a\r\n\r\n");
+    assert!(head.may_be_forwarded);
+    let (head, _) = request(b"GET / HTTP/1.1\r\nTRACEPARENT: a\r\n\r\n");
+    assert!(head.may_be_forwarded);
+    let (head, _) = request(b"GET / HTTP/1.1\r\nHost: x-forwarded-for\r\n\r\n");
+    assert!(!head.may_be_forwarded);
+    let Outcome::Partial(head) = parse_response(b"HTTP/1.1 200 OK\r\nServer: a\r\nX-Id: ") else {
+        panic!()
+    };
+    assert_eq!(head.section, b"Server: a\r\n");
+}
+
 /// RFC 9112 sec. 5.2.
 #[test]
 fn a_field_goes_on_in_lines_that_begin_with_white_space() {
