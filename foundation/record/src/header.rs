@@ -277,6 +277,7 @@ pub(crate) fn zeek(
 }
 
 /// The value of the added column of this number, by the texts of request and response.
+#[cold]
 pub(crate) fn added<'a>(values: [&'a [u8]; 2], number: usize) -> Value<'a> {
     let values = values.get(number % 2).copied().unwrap_or_default();
     text(find(values, Slot::Chosen(number / 2)))

@@ -430,9 +430,13 @@ columns!(FIELDS, read_column, v: HttpTransaction, {
 } else added);
 
 /// The value of a column that the run has added, by its number among them.
-#[cold]
+#[inline]
 fn added<'a>(view: &HttpTransaction<'a>, number: usize) -> Value<'a> {
-    header::added(view.fields(), number)
+    // Formats also ask for a column behind the last where there is nothing.
+    match view.web {
+        None => Value::Null,
+        Some(web) => header::added(web.fields(), number),
+    }
 }
 
 impl HttpKind {
@@ -488,11 +492,7 @@ impl RecordKind for HttpKind {
         header::fields(FIELDS)
     }
 
-    #[expect(
-        clippy::inline_always,
-        reason = "once a value: every loop over columns has its own"
-    )]
-    #[inline(always)]
+    #[inline]
     fn value<'a>(view: &HttpTransaction<'a>, column: usize) -> Value<'a>
     where
         'a: 'a,
