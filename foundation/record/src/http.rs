@@ -469,11 +469,10 @@ impl RecordKind for HttpKind {
 
     #[inline]
     fn has_column(shape: usize, column: usize) -> bool {
-        if shape == 4 {
-            return true;
-        }
-        if column >= Column::first_event_ns as usize {
-            return false;
+        let is_of_stream =
+            (Column::first_event_ns as usize..Column::trace_id as usize).contains(&column);
+        if shape == 4 || is_of_stream {
+            return shape == 4;
         }
         let last = match shape {
             0 => Column::names,

@@ -188,7 +188,7 @@ fn csv_comes_back() {
         text.lines().nth(1).unwrap(),
         "10.0.0.7,40000,192.168.255.1,80,1700000000250000000,1700000000354130000,104130000,200,OK,GET,\
          curl/8.0 (x; y),example.org,/index.html?a=1,1.1,complete,78,,,text/html; charset=utf-8,0,0,,123456,1.1,clear,whole,,,,,,,,,,,,,,,,,\
-         1:uDuc6VIwHmDYyJzSFU3I7fjhWdQ=,C8Z9kpFuTPOB,,,,,,,,,,,,"
+         1:uDuc6VIwHmDYyJzSFU3I7fjhWdQ=,C8Z9kpFuTPOB,,,,,,,,,,,,,,,"
     );
     let rows = parse_csv(&text);
     assert_eq!(rows.len(), 5);
@@ -232,9 +232,9 @@ fn zeek_logs_are_read_by_zeek_cut() {
 #unset_field\t-
 #path\thttp
 #open\t2023-11-14-22-13-20
-#fields\tts\tuid\tid.orig_h\tid.orig_p\tid.resp_h\tid.resp_p\ttrans_depth\tmethod\thost\turi\treferrer\tversion\tuser_agent\torigin\trequest_body_len\tresponse_body_len\tstatus_code\tstatus_msg\tinfo_code\tinfo_msg\ttags\tusername\tpassword\tproxied\torig_fuids\torig_filenames\torig_mime_types\tresp_fuids\tresp_filenames\tresp_mime_types\tresponse_time\tttlb\tstate\trequest_bytes\tresponse_bytes\tcontent_type\tinterim_responses\tretransmissions\tvlan\tsource\tconfidence\trtt\tserver_time\tja4\tcommunity_id\tclient_country\tclient_asn\tserver_country\tserver_asn\tfirst_event\tevents\tevent_gap_p50\tevent_gap_p99\tevent_gap_max\tcoalesced\tstalls\tbuffered
-#types\ttime\tstring\taddr\tport\taddr\tport\tcount\tstring\tstring\tstring\tstring\tstring\tstring\tstring\tcount\tcount\tcount\tstring\tcount\tstring\tset[enum]\tstring\tstring\tset[string]\tvector[string]\tvector[string]\tvector[string]\tvector[string]\tvector[string]\tvector[string]\tinterval\tinterval\tstring\tcount\tcount\tstring\tcount\tcount\tint\tstring\tstring\tinterval\tinterval\tstring\tstring\tstring\tcount\tstring\tcount\tinterval\tcount\tinterval\tinterval\tinterval\tcount\tcount\tstring
-1700000000.250000\tC8Z9kpFuTPOB\t10.0.0.7\t40000\t192.168.255.1\t80\t-\tGET\texample.org\t/index.html?a=1\t-\t1.1\tcurl/8.0 (x; y)\t-\t-\t-\t200\tOK\t-\t-\t-\t-\t-\t-\t-\t-\t-\t-\t-\ttext/html\t0.104130\t-\tcomplete\t78\t-\ttext/html; charset=utf-8\t0\t0\t-\tclear\t-\t-\t-\t-\t1:uDuc6VIwHmDYyJzSFU3I7fjhWdQ=\t-\t-\t-\t-\t-\t-\t-\t-\t-\t-\t-\t-
+#fields\tts\tuid\tid.orig_h\tid.orig_p\tid.resp_h\tid.resp_p\ttrans_depth\tmethod\thost\turi\treferrer\tversion\tuser_agent\torigin\trequest_body_len\tresponse_body_len\tstatus_code\tstatus_msg\tinfo_code\tinfo_msg\ttags\tusername\tpassword\tproxied\torig_fuids\torig_filenames\torig_mime_types\tresp_fuids\tresp_filenames\tresp_mime_types\tresponse_time\tttlb\tstate\trequest_bytes\tresponse_bytes\tcontent_type\tinterim_responses\tretransmissions\tvlan\tsource\tconfidence\trtt\tserver_time\tja4\tcommunity_id\tclient_country\tclient_asn\tserver_country\tserver_asn\tfirst_event\tevents\tevent_gap_p50\tevent_gap_p99\tevent_gap_max\tcoalesced\tstalls\tbuffered\ttrace_id\tparent_id\tforwarded_for
+#types\ttime\tstring\taddr\tport\taddr\tport\tcount\tstring\tstring\tstring\tstring\tstring\tstring\tstring\tcount\tcount\tcount\tstring\tcount\tstring\tset[enum]\tstring\tstring\tset[string]\tvector[string]\tvector[string]\tvector[string]\tvector[string]\tvector[string]\tvector[string]\tinterval\tinterval\tstring\tcount\tcount\tstring\tcount\tcount\tint\tstring\tstring\tinterval\tinterval\tstring\tstring\tstring\tcount\tstring\tcount\tinterval\tcount\tinterval\tinterval\tinterval\tcount\tcount\tstring\tstring\tstring\tstring
+1700000000.250000\tC8Z9kpFuTPOB\t10.0.0.7\t40000\t192.168.255.1\t80\t-\tGET\texample.org\t/index.html?a=1\t-\t1.1\tcurl/8.0 (x; y)\t-\t-\t-\t200\tOK\t-\t-\t-\t-\t-\t-\t-\t-\t-\t-\t-\ttext/html\t0.104130\t-\tcomplete\t78\t-\ttext/html; charset=utf-8\t0\t0\t-\tclear\t-\t-\t-\t-\t1:uDuc6VIwHmDYyJzSFU3I7fjhWdQ=\t-\t-\t-\t-\t-\t-\t-\t-\t-\t-\t-\t-\t-\t-\t-
 ";
     assert!(log.starts_with(expected), "{log}");
     assert!(log.ends_with("\n#close\t2023-11-14-22-13-20\n"));
@@ -458,7 +458,7 @@ fn spreadsheets_round_and_run_nothing() {
         text.lines().nth(1).unwrap(),
         "10.0.0.7,40000,192.168.255.1,80,2023-11-14T22:13:20.250000000Z,2023-11-14T22:13:20.354130000Z,104130000,\
          200,OK,GET,curl/8.0 (x; y),example.org,/index.html?a=1,1.1,complete,78,,,text/html; charset=utf-8,0,0,,123456,1.1,clear,whole,,,,,,,,,,,,,,,,,\
-         1:uDuc6VIwHmDYyJzSFU3I7fjhWdQ=,C8Z9kpFuTPOB,,,,,,,,,,,,"
+         1:uDuc6VIwHmDYyJzSFU3I7fjhWdQ=,C8Z9kpFuTPOB,,,,,,,,,,,,,,,"
     );
     let rows = parse_csv(&text.replace("\r\n", "\n"));
     assert_eq!(rows[2][HttpKind::column("reason_phrase").unwrap()], "'-");
