@@ -11,7 +11,7 @@ use crate::report::{Axis, Curve, Picture, Report, Rule, Table, Unit};
 const RIGHT_HTTP1: f64 = 0.995;
 /// The same of `likely` estimates where a connection carries one request at a time.
 const RIGHT_ALONE: f64 = 0.98;
-/// The same where it carries several.
+/// The same where it carries several, and of QUIC, where no records are seen.
 const RIGHT_SEVERAL: f64 = 0.95;
 /// Error of the median estimate, as a part of the time that the client's clock says, at most.
 const MEDIAN: f64 = 0.005;
@@ -188,8 +188,14 @@ fn classes(title: &str, seen: &[&Seen], rules: Rules) -> Table {
     };
     let (exact, likely) = match (rules.http, rules.has_several) {
         (Protocol::Http1, _) => (Rule::AtLeast(RIGHT_HTTP1), Rule::Shown),
-        (_, false) => (Rule::Shown, Rule::AtLeast(RIGHT_ALONE)),
-        (_, true) => (Rule::Shown, Rule::AtLeast(RIGHT_SEVERAL)),
+        (Protocol::Http2, false) => (Rule::Shown, Rule::AtLeast(RIGHT_ALONE)),
+        _ => (Rule::Shown, Rule::AtLeast(RIGHT_SEVERAL)),
+    };
+    let rights = cells(seen, right(Confidence::Likely));
+    // Where nothing is called likely there is nothing to judge.
+    let likely = match rights.iter().any(Option::is_some) {
+        true => likely,
+        false => Rule::Shown,
     };
     if rules.http == Protocol::Http1 {
         table.row(
@@ -199,12 +205,7 @@ fn classes(title: &str, seen: &[&Seen], rules: Rules) -> Table {
             &cells(seen, right(Confidence::Exact)),
         );
     }
-    table.row(
-        "right, of likely",
-        Unit::Part,
-        likely,
-        &cells(seen, right(Confidence::Likely)),
-    );
+    table.row("right, of likely", Unit::Part, likely, &rights);
     if rules.http == Protocol::Http1 {
         let all = |seen: &Seen| {
             let right = seen.near.estimates.iter().filter(|one| one.is_right());
