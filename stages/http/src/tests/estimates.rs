@@ -361,6 +361,22 @@ fn the_empty_end_of_a_response_need_not_have_come() {
 }
 
 #[test]
+fn a_server_updates_windows_while_a_client_uploads() {
+    let mut talk = of_two(40_000);
+    talk.client_sends(data(60)).client_sends(data(5000));
+    talk.wait(Duration::from_millis(9)).server_sends(data(13));
+    talk.client_sends(data(5000));
+    talk.wait(Duration::from_millis(9));
+    // An update, and then the response.
+    talk.server_sends(data(13)).server_sends(data(150));
+    talk.client_sends(data(60)).server_sends(data(900));
+    let told = look(&talk);
+    assert_eq!(told.len(), 2, "{told:?}");
+    assert_eq!((told[0].1, told[0].3, told[0].4), (LIKELY, 10_060, 150));
+    assert_eq!(told[1].1, LIKELY);
+}
+
+#[test]
 fn requests_in_the_record_of_the_preface_are_not_counted() {
     let mut talk = opened(talk_to(40_000, 443), &["h2", "http/1.1"], TWO);
     talk.client_sends(data(24 + 9 + 18 + 13 + 180))

@@ -253,7 +253,12 @@ impl Talk {
             self.held = Held::Nothing;
         }
         if self.stage == Stage::Waiting {
-            if self.held == Held::Nothing || due.after(data.ack) {
+            let uploads = self.held == Held::Control && (data.content >= LARGE || self.is_long());
+            if self.held == Held::Nothing || uploads || due.after(data.ack) {
+                if uploads {
+                    // What was held back has let it send more.
+                    self.held = Held::Nothing;
+                }
                 return self.go_on(data);
             }
             // The client goes on because it has its answer.
@@ -303,12 +308,17 @@ impl Talk {
         }
     }
 
+    /// Whether the request has so much content that the server may update windows for it.
+    fn is_long(&self) -> bool {
+        self.request_bytes >= u32::from(LARGE)
+    }
+
     /// More of the client while the request waits.
     fn go_on(&mut self, data: &Data) {
         let is_one = self.version == Version::One
             || data.ts_ns == self.sent_ns
             || data.content >= LARGE
-            || self.request_bytes >= u32::from(LARGE);
+            || self.is_long();
         self.request_bytes = self.request_bytes.saturating_add(u32::from(data.content));
         self.sent_ns = data.ts_ns;
         if !is_one {
@@ -463,7 +473,7 @@ impl Talk {
                 return self.on_more(data);
             }
             Held::Control => {
-                if data.ts_ns.saturating_sub(self.held_ns) <= TOGETHER_NS {
+                if data.ts_ns.saturating_sub(self.held_ns) <= TOGETHER_NS && !self.is_long() {
                     self.answer_held();
                     return self.on_more(data);
                 }
