@@ -387,8 +387,43 @@ fn requests_in_the_record_of_the_preface_are_not_counted() {
     for _ in 0..2 {
         talk.client_sends(data(60)).server_sends(data(900));
     }
+    talk.wait(Duration::from_millis(2100));
+    talk.client_sends(data(60)).server_sends(data(900));
     let classes: Vec<_> = look(&talk).iter().map(|told| told.1).collect();
-    assert_eq!(classes, [CANNOT_TELL, CANNOT_TELL, LIKELY]);
+    assert_eq!(classes, [CANNOT_TELL, CANNOT_TELL, CANNOT_TELL, LIKELY]);
+}
+
+/// Several requests at once are answered one by one, and each answer is followed by the next request: on a fast network
+/// nothing but the first records tells them from one at a time.
+#[test]
+fn requests_at_once_are_not_believed_afterwards() {
+    let mut talk = of_two(40_000);
+    talk.client_sends([data(60), data(40), data(40)].concat());
+    for _ in 0..4 {
+        talk.wait(Duration::from_millis(9)).server_sends(data(900));
+        talk.client_sends(data(40));
+    }
+    talk.server_sends(data(900));
+    assert!(look(&talk).iter().all(|told| told.1 == CANNOT_TELL));
+
+    // Requests that have the same number of records each, as with content, may be one at a time.
+    let mut talk = of_two(40_000);
+    for _ in 0..3 {
+        talk.client_sends([data(60), data(40)].concat());
+        talk.wait(Duration::from_millis(9)).server_sends(data(900));
+    }
+    let classes: Vec<_> = look(&talk).iter().map(|told| told.1).collect();
+    assert_eq!(classes, [CANNOT_TELL, LIKELY, LIKELY]);
+}
+
+#[test]
+fn streams_of_a_connection_that_was_joined_late_may_be_open() {
+    let mut talk = talk_to(40_000, 443);
+    for _ in 0..3 {
+        talk.client_sends(data(40));
+        talk.wait(Duration::from_millis(9)).server_sends(data(900));
+    }
+    assert!(look(&talk).iter().all(|told| told.1 == CANNOT_TELL));
 }
 
 #[test]

@@ -82,6 +82,8 @@ pub(in crate::estimate) struct Quic {
     hello_datagrams: u8,
     is_server_heard: bool,
     has_handshake: bool,
+    /// Whether secrets have opened it: then its transactions are read.
+    pub(super) is_opened: bool,
     /// Bytes of the connection ids that client and server take as theirs.
     ids: [u8; 2],
     /// When the server was last heard, nanoseconds.
@@ -105,6 +107,7 @@ impl Quic {
             hello_datagrams: 0,
             is_server_heard: false,
             has_handshake: false,
+            is_opened: false,
             ids: [0; 2],
             server_ns: 0,
             sizes: [Sizes::default(); 2],

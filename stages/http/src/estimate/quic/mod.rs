@@ -86,6 +86,7 @@ impl Matcher {
             return;
         };
         entry.heard(ts_ns);
+        entry.is_opened |= self.output.web.has_opened_quic(&direction);
         let mut done = Done::default();
         let at = (udp.payload_len, ts_ns);
         let Common { hellos, texts, .. } = &mut **common;
@@ -93,8 +94,9 @@ impl Matcher {
             done.add(estimate);
         });
         quic.refresh(id);
-        let is_opened = self.output.web.has_opened_quic(&direction) && !*checks;
-        if !is_opened && let Some(entry) = quic.get(id) {
+        if let Some(entry) = quic.get(id)
+            && (!entry.is_opened || *checks)
+        {
             done.write(
                 &what(entry),
                 entry.names(&common.texts, &mut common.scratch),
@@ -136,7 +138,8 @@ impl Matcher {
         };
         let mut done = Done::default();
         entry.finish(|estimate| done.add(estimate));
-        if !self.output.web.has_opened_quic(&entry.connection) || *checks {
+        // Who reads it may have ended before.
+        if !entry.is_opened || *checks {
             done.write(
                 &what(&entry),
                 entry.names(&common.texts, &mut common.scratch),

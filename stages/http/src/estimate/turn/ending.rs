@@ -82,6 +82,7 @@ impl Talk {
             return;
         }
         let is_answered = stage == Stage::Answering;
+        self.compare_records();
         if is_answered && self.is_leading() {
             self.marks.set(Marks::LEADING, false);
             if let Some(server) = server {
@@ -106,6 +107,20 @@ impl Talk {
         });
         (self.interim_responses, self.retransmissions) = (0, 0);
         self.request_bytes = 0;
+    }
+
+    /// Several requests at once are as many records, and what follows them is one for each response: requests of HTTP/2
+    /// that have not all the same number of records are not told apart from those.
+    fn compare_records(&mut self) {
+        let [now, before] = self.records;
+        if self.version == Version::One {
+            return;
+        }
+        if before > 0 && now != before {
+            self.crowd();
+        } else if now > 1 && before == 0 {
+            self.doubt(Confidence::CannotTell);
+        }
     }
 
     /// Counts short turns in a row.

@@ -10,8 +10,8 @@ use linkweir_record::{Confidence, Events};
 use linkweir_wire::SeqNumber;
 
 use super::lengths::{
-    ACK_AND_UPDATE, ALERT, CONTINUE, KEY_UPDATE, LARGE, LONGEST_SETTINGS, PING, SETTINGS_ACK,
-    SHORTEST_REQUEST, SHORTEST_RESPONSE, TWO_UPDATES, is_control, is_preface,
+    ACK_AND_UPDATE, ALERT, COLD_REQUEST, CONTINUE, KEY_UPDATE, LARGE, LONGEST_SETTINGS, PING,
+    SETTINGS_ACK, SHORTEST_REQUEST, SHORTEST_RESPONSE, TWO_UPDATES, is_control, is_preface,
 };
 use super::tickets::{LENGTHS, Server};
 
@@ -154,6 +154,8 @@ pub(super) struct Talk {
     tickets: u8,
     /// Turns that must be calm before one is believed.
     crowd: u8,
+    /// Records of the request at hand and of the one before, but for long ones; zero where there was none.
+    records: [u8; 2],
     short_turns: u8,
 }
 
@@ -238,7 +240,7 @@ impl Talk {
             }
             if self.version == Version::Two {
                 // Requests share the record of the preface: how many is not known.
-                self.crowd = self.crowd.max(2);
+                self.crowd = CROWDED;
             }
         }
         if self.may_be_two() && self.is_control_of_client(data.content) {
@@ -277,8 +279,11 @@ impl Talk {
         if is_early {
             self.crowd();
         }
-        if self.version == Version::One && data.content < SHORTEST_REQUEST {
-            self.doubt(Confidence::Likely);
+        match self.version {
+            Version::One if data.content < SHORTEST_REQUEST => self.doubt(Confidence::Likely),
+            // Joined late: streams at the same time may be open already.
+            Version::Unknown if data.content < COLD_REQUEST => self.crowd(),
+            _ => {}
         }
     }
 
@@ -292,9 +297,11 @@ impl Talk {
     /// A request begins.
     fn ask(&mut self, seq: SeqNumber, ts_ns: u64, ack: SeqNumber) {
         (self.stage, self.held) = (Stage::Waiting, Held::Nothing);
+        self.records = [1, self.records[0]];
         let before_ns = self.last_ns.max(self.sent_ns);
         if before_ns > 0 && ts_ns.saturating_sub(before_ns) > PAUSE_NS {
             self.crowd = 0;
+            self.records[1] = 0;
         }
         (self.request_seq, self.request_ns, self.sent_ns) = (seq, ts_ns, ts_ns);
         self.expected = ack;
@@ -319,6 +326,9 @@ impl Talk {
             || data.ts_ns == self.sent_ns
             || data.content >= LARGE
             || self.is_long();
+        if data.content < LARGE && !self.is_long() {
+            self.records[0] = self.records[0].saturating_add(1);
+        }
         self.request_bytes = self.request_bytes.saturating_add(u32::from(data.content));
         self.sent_ns = data.ts_ns;
         if !is_one {
