@@ -111,11 +111,12 @@ impl HttpRow {
         Some(self.response_ts_ns?.saturating_sub(self.request_ts_ns?))
     }
 
-    /// What of the response time is not the network between the capture and the server, nanoseconds; never below zero.
+    /// What of the response time is not the network between the capture and the server, nanoseconds: the rest of the request,
+    /// where it has content, and the server. `None` where the round trip of the handshake took longer than the response.
     #[must_use]
     pub fn server_time_ns(&self) -> Option<u64> {
         let rtt_ns = u64::from(self.rtt_ns?);
-        Some(self.response_time_ns()?.saturating_sub(rtt_ns))
+        self.response_time_ns()?.checked_sub(rtt_ns)
     }
 }
 
@@ -379,7 +380,7 @@ columns!(FIELDS, read_column, v: HttpTransaction, {
     reason_phrase: Text, "", Some(470), "Reason phrase of the final response." => text(v.text.reason_phrase);
     method: Text, "", Some(459), "Request method." => text(v.text.method);
     user_agent: Text, "", Some(468), "User-Agent field of the request." => text(v.text.user_agent);
-    host: Text, "", Some(460), "Host field of the request, or the authority of an absolute-form target." => text(v.text.host);
+    host: Text, "", Some(460), "Host field of the request, or the authority of an absolute-form target; of an estimate, the server name of TLS." => text(v.text.host);
     uri: Text, "", Some(461), "Request target as sent." => text(v.text.uri);
     version: Word, "", Some(462), "HTTP version of the response, or of the request where there is none." => Value::Word(v.row.version_name());
     state: Word, "", None, "complete, unanswered or orphan." => Value::Word(v.row.state.as_str());
@@ -408,8 +409,8 @@ columns!(FIELDS, read_column, v: HttpTransaction, {
     grpc_last_ns: SpanNs, "ns", None, "From the first packet of the request to the last message of the server in a gRPC call." => v.of_grpc(|grpc| Some(grpc.answered_ns?[1])).map_or(Value::Null, Value::SpanNs);
     confidence: Word, "", None, "Of an estimate: exact, likely, or cannot_tell (then without a response time)." => v.confidence().map_or(Value::Null, Value::Word);
     ja4: Text, "", None, "JA4 of the client: fingerprint of what it offers in its ClientHello; empty where that was not seen whole." => text(v.ja4());
-    rtt_ns: SpanNs, "ns", None, "Round trip from the capture to the server: from the SYN of the connection to the SYN with ACK." => v.row.rtt_ns.map_or(Value::Null, |rtt_ns| Value::SpanNs(u64::from(rtt_ns)));
-    server_time_ns: SpanNs, "ns", None, "Response time less rtt_ns: what the server took; at least 0." => v.row.server_time_ns().map_or(Value::Null, Value::SpanNs);
+    rtt_ns: SpanNs, "ns", None, "Round trip from the capture to the server: from the SYN of the connection to the SYN with ACK; of QUIC, from the Initial of the client to that of the server, whose handshake is part of it." => v.row.rtt_ns.map_or(Value::Null, |rtt_ns| Value::SpanNs(u64::from(rtt_ns)));
+    server_time_ns: SpanNs, "ns", None, "Response time less rtt_ns: what the server took, and the client to send the content of the request; empty if rtt_ns is longer." => v.row.server_time_ns().map_or(Value::Null, Value::SpanNs);
     community_id: Text, "", None, "Community ID (version 1, seed 0): the name that other monitors give the flow too." => community_id::column(v.protocol(), HttpKind::endpoints(v));
     uid: Text, "", None, "Name of the connection by its addresses, ports and protocol, for joins with other records; later connections of the same ports have the same." => uid::column(v.protocol(), HttpKind::endpoints(v));
     client_country: Text, "", None, "Country of the address of the client (--geoip), by its two letters (ISO 3166-1)." => v.places().map_or(Value::Null, |places| places[0].country());

@@ -168,7 +168,9 @@ pub(crate) struct KeyArgs {
     pub(crate) keys: Option<PathBuf>,
 
     /// Estimate HTTPS transactions that cannot be decrypted, from the lengths and the order of TLS records, or of QUIC
-    /// packets (HTTP/3): one record each, with `source` `estimate`, without method, URI and status code. `confidence` says how reliable its response time is.
+    /// packets (HTTP/3): one record each, with `source` `estimate`, without method, URI and status code. `confidence`
+    /// says how reliable its response time is: `exact`, one request at a time in HTTP/1.1; `likely`, so the order of the data
+    /// says; `cannot_tell`, several requests at once or loss: no response time, and perhaps one record for several requests.
     #[arg(
         long,
         value_name = "on|off",

@@ -129,6 +129,10 @@ impl Check {
         while let Some((key, said)) = self.waiting.pop_first() {
             self.judge(key, said);
         }
+        if self.keyed == 0 {
+            return "estimates beside keys: nothing to compare, no transaction was decrypted"
+                .to_owned();
+        }
         let estimates: u64 = self.tallies.values().map(|tally| tally.estimates).sum();
         let mut text = format!(
             "estimates beside keys: {} transactions with keys, {} estimated; {} with keys only\n",

@@ -148,13 +148,7 @@ impl Counters for HttpCounters {
                     10,
                 ),
             ),
-            (
-                "response time",
-                quantiles(
-                    &stats.response_time,
-                    &[("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p99.9", 0.999)],
-                ),
-            ),
+            ("response time", quantiles(&stats.response_time, &TIMES)),
         ]);
         if stats.followed > 0 {
             rows.push((
@@ -172,7 +166,7 @@ impl Counters for HttpCounters {
         }
         if stats.estimated_connections > 0 {
             rows.push((
-                "TLS without keys",
+                "without keys",
                 format!(
                     "{} of {}: {} exact, {} likely, {} without a response time",
                     counted(stats.of_estimate, "estimate"),
@@ -182,6 +176,10 @@ impl Counters for HttpCounters {
                     thousands(stats.estimated_cannot_tell),
                 ),
             ));
+        }
+        if !stats.estimated_time.is_empty() {
+            let times = quantiles(&stats.estimated_time, &TIMES);
+            rows.push(("estimated times", times));
         }
         add_streams(&stats.streams, rows);
         if stats.filtered > 0 {
@@ -253,7 +251,7 @@ fn add_streams(streams: &StreamStats, rows: &mut Vec<Row>) {
         rows.push((
             "buffered",
             format!(
-                "a proxy on the path buffers {} of {} of host {}: events arrive in bursts",
+                "a proxy on the path buffers {} of {} of host {}, or the origin: events arrive in bursts",
                 thousands(*buffered),
                 counted(*streams, "stream"),
                 match host.is_empty() {
@@ -264,6 +262,9 @@ fn add_streams(streams: &StreamStats, rows: &mut Vec<Row>) {
         ));
     }
 }
+
+/// The quantiles of response times that are printed.
+const TIMES: [(&str, f64); 4] = [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p99.9", 0.999)];
 
 fn methods(stats: &HttpStats) -> Vec<(String, u64)> {
     let named = stats

@@ -100,7 +100,8 @@ fn columns_summary_and_screen() {
     assert_eq!(streams["hosts"]["llm.example.test"]["streams"], 2);
     let path = capture.to_str().unwrap();
     let screen = run(&["http", "-r", path, "-w", "/dev/null"]).stderr;
-    let finding = "a proxy on the path buffers 1 of 2 streams of host llm.example.test";
+    let finding =
+        "a proxy on the path buffers 1 of 2 streams of host llm.example.test, or the origin";
     assert!(screen.contains(finding), "{screen}");
     assert!(
         screen.contains("2 streams (0 estimated), 20 events"),

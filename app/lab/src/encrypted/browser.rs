@@ -92,7 +92,9 @@ pub(super) fn command(
     };
     chromium.arg(format!("--user-data-dir={}", profile.display()));
     chromium.arg(format!("https://{HOST}/page/{name}"));
-    chromium.env("HOME", &profile);
+    chromium
+        .env("HOME", &profile)
+        .env("TMPDIR", testbed.path(""));
     Ok(chromium)
 }
 

@@ -82,6 +82,10 @@ impl Talk {
             return;
         }
         let is_answered = stage == Stage::Answering;
+        if is_answered && self.response_ns < self.request_ns {
+            // The clock of the capture was set back.
+            self.doubt(Confidence::CannotTell);
+        }
         self.compare_records();
         if is_answered && self.is_leading() {
             self.marks.set(Marks::LEADING, false);
