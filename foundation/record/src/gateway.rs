@@ -5,6 +5,7 @@
 
 use std::net::{IpAddr, Ipv6Addr};
 
+use crate::place::Place;
 use crate::schema::{
     Endpoint, Field, RecordBatch, RecordKind, Value, ZeekColumn, columns, opt, text,
 };
@@ -111,6 +112,8 @@ pub struct GatewayRow {
     pub is_complete: Option<bool>,
     /// SHA-256 of the file as it passed by.
     pub sha256: Option<[u8; 32]>,
+    /// Where client and server are.
+    pub places: [Place; 2],
 }
 
 impl Default for GatewayRow {
@@ -131,6 +134,7 @@ impl Default for GatewayRow {
             announced_size: None,
             is_complete: None,
             sha256: None,
+            places: [Place::default(); 2],
         }
     }
 }
@@ -348,12 +352,17 @@ columns!(FIELDS, read_column, v: GatewayEvent, {
     to: Text, "", None, "Who gets it." => text(v.text.to);
     message: Text, "", None, "Text of a chat message." => text(v.text.message);
     stored: Text, "", None, "Name under which the file is kept in the directory for recorded files or the quarantine." => text(v.text.stored);
+    client_country: Text, "", None, "Country of the address of the client (geoip), by its two letters (ISO 3166-1)." => v.row.places[0].country();
+    client_asn: U32, "", None, "Number of the autonomous system of the client (geoip)." => v.row.places[0].asn();
+    server_country: Text, "", None, "Country of the address of the server (geoip)." => v.row.places[1].country();
+    server_asn: U32, "", None, "Number of the autonomous system of the server (geoip)." => v.row.places[1].asn();
 });
 
 impl RecordKind for GatewayKind {
     type View<'a> = GatewayEvent<'a>;
     type Batch = GatewayBatch;
     const NAME: &'static str = "gateway_event";
+    const VERSION: u16 = 2;
     const ZEEK_PATH: &'static str = "notice";
 
     fn fields() -> &'static [Field] {
@@ -411,6 +420,10 @@ impl RecordKind for GatewayKind {
             ("from", column("from", "string")),
             ("to", column("to", "string")),
             ("message", column("message", "string")),
+            ("client_country", column("client_country", "string")),
+            ("client_asn", column("client_asn", "count")),
+            ("server_country", column("server_country", "string")),
+            ("server_asn", column("server_asn", "count")),
         ];
         COLUMNS
     }

@@ -18,12 +18,30 @@ pub struct Place {
 impl Place {
     /// A country by its two letters (ISO 3166-1), and a number; what is something else is not known.
     #[must_use]
-    pub fn new(country: &str, asn: u32) -> Self {
+    pub const fn new(country: &str, asn: u32) -> Self {
         let country = match country.as_bytes() {
             [a, b] if a.is_ascii_alphanumeric() && b.is_ascii_alphanumeric() => [*a, *b],
             _ => [0; 2],
         };
         Self { country, asn }
+    }
+
+    /// The country, where it is known.
+    #[must_use]
+    pub const fn country_code(self) -> Option<[u8; 2]> {
+        match self.country {
+            [0, 0] => None,
+            code => Some(code),
+        }
+    }
+
+    /// The number of the autonomous system, where it is known.
+    #[must_use]
+    pub const fn as_number(self) -> Option<u32> {
+        match self.asn {
+            0 => None,
+            number => Some(number),
+        }
     }
 
     /// The column of the country.
