@@ -36,6 +36,16 @@ pub enum GeoError {
     },
 }
 
+impl GeoError {
+    /// The file.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        match self {
+            Self::File { path, .. } | Self::Kind { path, .. } => path,
+        }
+    }
+}
+
 /// One file.
 struct Database {
     reader: Reader<Vec<u8>>,
@@ -95,6 +105,18 @@ impl Databases {
     pub fn open(paths: &[PathBuf]) -> Result<Self, GeoError> {
         let databases = paths.iter().map(|path| Database::open(path));
         Ok(Self(databases.collect::<Result<_, _>>()?))
+    }
+
+    /// Whether one of them is of countries.
+    #[must_use]
+    pub fn has_countries(&self) -> bool {
+        self.0.iter().any(|one| one.country.is_some())
+    }
+
+    /// Whether one of them is of AS numbers.
+    #[must_use]
+    pub fn has_asns(&self) -> bool {
+        self.0.iter().any(|one| one.asn.is_some())
     }
 }
 
