@@ -123,6 +123,7 @@ impl Context<'_> {
             client_port: ends.client.1,
             server_ip: ends.server.0,
             server_port: ends.server.1,
+            places: ends.places,
             protocol: if is_tcp { "tcp" } else { "udp" },
             ..row
         };

@@ -3,6 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use linkweir_engine::hash::flow_hash;
+use linkweir_record::Place;
 
 use crate::inspect::Side;
 
@@ -30,23 +31,21 @@ impl Key {
 pub(crate) struct Ends {
     pub(crate) client: (IpAddr, u16),
     pub(crate) server: (IpAddr, u16),
+    /// Where the policy's database has client and server; nowhere without one.
+    pub(crate) places: [Place; 2],
 }
 
 impl Ends {
-    pub(crate) const fn opened_by(
-        sender: (IpAddr, u16),
-        receiver: (IpAddr, u16),
-        who: Side,
-    ) -> Self {
-        match who {
-            Side::Client => Self {
-                client: sender,
-                server: receiver,
-            },
-            Side::Server => Self {
-                client: receiver,
-                server: sender,
-            },
+    /// Those of a connection, of which it is not known where they are.
+    pub(crate) fn opened_by(sender: (IpAddr, u16), receiver: (IpAddr, u16), who: Side) -> Self {
+        let (client, server) = match who {
+            Side::Client => (sender, receiver),
+            Side::Server => (receiver, sender),
+        };
+        Self {
+            client,
+            server,
+            places: Default::default(),
         }
     }
 

@@ -93,7 +93,7 @@ impl Opening {
             // A field further down may say that it is FastTrack or Gnutella: nothing depends on it where one rule inspects all
             // of them, and nothing passes meanwhile.
             Verdict::Likely(application)
-                if !is_over && !policy.inspects_alike(application, ends.client.0) =>
+                if !is_over && !policy.inspects_alike(application, &ends) =>
             {
                 Classified::More
             }
@@ -120,7 +120,6 @@ impl Opening {
         ends: Ends,
         policy: &Policy,
     ) -> Classified {
-        let client = ends.client.0;
         let is_known = |(label, _): &(Label, Vec<u8>)| *label != Label::Unknown;
         match self.look_at(side, bytes, ends, policy) {
             // What goes on behind something known says nothing of itself, as a QUIC connection does.
@@ -128,8 +127,8 @@ impl Opening {
                 self.begin_again();
             }
             Classified::Is(label, name)
-                if policy.rule(label, client, &name).action == Action::Allow
-                    && policy.may_stop(client) =>
+                if policy.rule(label, &ends, &name).action == Action::Allow
+                    && policy.may_stop(&ends) =>
             {
                 self.begin_again();
                 if !self.so_far.as_ref().is_some_and(is_known) {
@@ -178,7 +177,7 @@ impl Opening {
         &mut self,
         side: Side,
         bytes: &[u8],
-        Ends { client, server }: Ends,
+        ends: Ends,
         policy: &Policy,
         is_over: bool,
     ) -> Classified {
@@ -187,12 +186,18 @@ impl Opening {
             return self.on_quic(side, bytes, is_over);
         }
         let is_from_client = side == Side::Client;
-        let verdict = classify_udp(bytes, is_from_client, client.1, server.1, &mut self.udp);
+        let verdict = classify_udp(
+            bytes,
+            is_from_client,
+            ends.client.1,
+            ends.server.1,
+            &mut self.udp,
+        );
         match verdict {
             // What opens the way is some dozen datagrams, and what goes on has another rule.
             Verdict::Likely(so_far)
                 if self.packets < enough.saturating_mul(8)
-                    && policy.waits_for_more(so_far, client.0) =>
+                    && policy.waits_for_more(so_far, &ends) =>
             {
                 Classified::More
             }
@@ -276,7 +281,7 @@ impl Verdicts {
             (Self::Open, Classified::Is(label, name))
                 if !is_over
                     && (*label == Label::Unknown
-                        || policy.rule(*label, ends.client.0, name).action == Action::Allow) =>
+                        || policy.rule(*label, &ends, name).action == Action::Allow) =>
             {
                 Classified::More
             }
@@ -343,6 +348,7 @@ mod tests {
     use std::sync::Arc;
 
     use linkweir_engine::effect::MarkLayout;
+    use linkweir_record::Place;
 
     use super::*;
     use crate::policy::{Action, Applications, Limits, Rule, Signature};
@@ -350,6 +356,7 @@ mod tests {
     const ENDS: Ends = Ends {
         client: (IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1)), 40_000),
         server: (IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)), 40_001),
+        places: [Place::new("", 0), Place::new("", 0)],
     };
 
     /// A rule for each application of these, by its name.
@@ -366,6 +373,7 @@ mod tests {
             signatures: Vec::new(),
             rules: rules.collect(),
             default: Arc::new(Rule::any("default", 0, Action::Allow)),
+            places: None,
         }
     }
 
@@ -378,7 +386,7 @@ mod tests {
         (1..).zip(datagrams).find_map(|(number, datagram)| {
             match opening.on_datagram(Side::Client, datagram, ENDS, policy) {
                 Classified::Is(label, name) => {
-                    let rule = policy.rule(label, ENDS.client.0, &name);
+                    let rule = policy.rule(label, &ENDS, &name);
                     Some((number, policy.name(label).to_owned(), rule.name.clone()))
                 }
                 Classified::More | Classified::Hidden(_) => None,

@@ -4,17 +4,20 @@
 //! a connection, and a connection keeps the rule it got.
 
 mod keywords;
+mod region;
 mod rule;
 mod signature;
 
-use std::net::IpAddr;
 use std::sync::Arc;
 
 use linkweir_engine::effect::MarkLayout;
 use linkweir_proto::application::Application;
+use linkweir_record::Places;
 use serde::Deserialize;
 
+use crate::connection::Ends;
 pub use keywords::{KeywordState, Keywords, KeywordsError};
+pub use region::Regions;
 pub use rule::{
     Action, Applications, Fail, Hold, Inspect, Label, NamePattern, NamePatterns, Networks, OnMatch,
     Rule, ScanMode, ScanSettings,
@@ -35,6 +38,8 @@ pub struct Policy {
     pub rules: Vec<Arc<Rule>>,
     /// What holds where no rule matches; its number is 0.
     pub default: Arc<Rule>,
+    /// Says where addresses are, for rules and events. Asked when a connection begins.
+    pub places: Option<Arc<dyn Places>>,
 }
 
 impl Policy {
@@ -45,29 +50,27 @@ impl Policy {
         rules.any(|rule| rule.fail == Fail::Closed)
     }
 
-    /// The rule for an application of a client.
+    /// The rule for an application between two ends.
     ///
     /// `server_name` is what TLS or QUIC asked for, empty where nothing did.
-    #[must_use]
-    pub fn rule(&self, label: Label, client: IpAddr, server_name: &[u8]) -> &Arc<Rule> {
+    pub(crate) fn rule(&self, label: Label, ends: &Ends, server_name: &[u8]) -> &Arc<Rule> {
         self.rules
             .iter()
-            .find(|rule| rule.matches(label, client, server_name))
+            .find(|rule| rule.matches(label, ends, server_name))
             .unwrap_or(&self.default)
     }
 
-    /// The rule of a client whose applications all get the same, so that nothing has to be inspected.
-    #[must_use]
-    pub fn rule_of_any(&self, client: IpAddr) -> Option<&Arc<Rule>> {
-        match self.rules.iter().find(|rule| rule.clients.holds(client)) {
+    /// The rule of two ends whose applications all get the same, so that nothing has to be inspected.
+    pub(crate) fn rule_of_any(&self, ends: &Ends) -> Option<&Arc<Rule>> {
+        match self.rules.iter().find(|rule| rule.is_for(ends)) {
             Some(rule) => rule.is_for_any().then_some(rule),
             None => Some(&self.default),
         }
     }
 
-    /// Whether a connection of a client gets another rule where it goes on as more than it is `so_far`.
-    pub(crate) fn waits_for_more(&self, so_far: Application, client: IpAddr) -> bool {
-        let rule = |application| self.rule(Label::Known(application), client, b"");
+    /// Whether a connection gets another rule where it goes on as more than it is `so_far`.
+    pub(crate) fn waits_for_more(&self, so_far: Application, ends: &Ends) -> bool {
+        let rule = |application| self.rule(Label::Known(application), ends, b"");
         let may_become = |more: &&Application| more.includes(so_far);
         let mut all = Application::ALL.iter().filter(may_become);
         all.any(|more| !Arc::ptr_eq(rule(*more), rule(so_far)))
@@ -75,28 +78,28 @@ impl Policy {
 
     /// Whether what looks like HTTP is inspected by one rule, whatever it turns out to be: a transfer of FastTrack or Gnutella
     /// is HTTP too.
-    pub(crate) fn inspects_alike(&self, so_far: Application, client: IpAddr) -> bool {
+    pub(crate) fn inspects_alike(&self, so_far: Application, ends: &Ends) -> bool {
         const ALL: [Application; 3] = [
             Application::Http,
             Application::FastTrack,
             Application::Gnutella,
         ];
-        let rule = |application| self.rule(Label::Known(application), client, b"");
+        let rule = |application| self.rule(Label::Known(application), ends, b"");
         let first = rule(so_far);
         first.action == Action::Inspect
             && ALL.contains(&so_far)
             && ALL.iter().all(|one| Arc::ptr_eq(rule(*one), first))
     }
 
-    /// Whether a rule lets nothing pass of something that this client may send.
-    pub(crate) fn may_stop(&self, client: IpAddr) -> bool {
+    /// Whether a rule lets nothing pass of something that may be sent between two ends.
+    pub(crate) fn may_stop(&self, ends: &Ends) -> bool {
         let mut stopping = self.rules.iter().filter(|rule| rule.action.stops());
-        stopping.any(|rule| rule.clients.holds(client))
+        stopping.any(|rule| rule.is_for(ends))
     }
 
-    /// Whether some of what this client may send is not just allowed.
-    pub(crate) fn is_strict(&self, client: IpAddr) -> bool {
-        let mut rules = self.rules.iter().filter(|rule| rule.clients.holds(client));
+    /// Whether some of what may be sent between two ends is not just allowed.
+    pub(crate) fn is_strict(&self, ends: &Ends) -> bool {
+        let mut rules = self.rules.iter().filter(|rule| rule.is_for(ends));
         rules.any(|rule| rule.action != Action::Allow) || self.default.action != Action::Allow
     }
 
@@ -212,7 +215,7 @@ impl Default for Limits {
 
 #[cfg(test)]
 mod tests {
-    use linkweir_record::Prefix;
+    use linkweir_record::{Place, Prefix};
 
     use super::*;
     use crate::policy::signature::Fit;
@@ -228,27 +231,75 @@ mod tests {
             signatures: Vec::new(),
             rules: rules.into_iter().map(Arc::new).collect(),
             default: Arc::new(rule("default", 0, Action::Allow)),
+            places: None,
+        }
+    }
+
+    /// A connection of this client, where the database has its ends.
+    fn ends(client: &str, places: [Place; 2]) -> Ends {
+        let server = ("198.51.100.1".parse().expect("an address"), 80);
+        let client = (client.parse().expect("an address"), 40_000);
+        Ends {
+            places,
+            ..Ends::opened_by(client, server, crate::inspect::Side::Client)
         }
     }
 
     #[test]
+    fn a_country_decides_before_anything_is_known_of_the_application() {
+        let mut out = rule("to nl", 1, Action::Drop);
+        out.server_regions.countries = vec![*b"NL"];
+        let mut system = rule("of a system", 2, Action::Reject);
+        system.client_regions.asns = vec![64_500];
+        let mut http = rule("web of de", 3, Action::Drop);
+        http.applications = Applications::Of(vec![Label::Known(Application::Http)]);
+        http.client_regions.countries = vec![*b"DE"];
+        let policy = policy(vec![out, system, http]);
+        let at = |client: (&str, u32), server: (&str, u32)| {
+            let places = [client, server].map(|(country, asn)| Place::new(country, asn));
+            ends("10.1.2.3", places)
+        };
+        let nowhere = ("", 0);
+        for (ends, number) in [
+            (at(nowhere, ("NL", 0)), Some(1)),
+            (at(("DE", 64_500), ("NL", 0)), Some(1)),
+            (at(("NL", 0), nowhere), Some(0)),
+            (at(("", 64_500), nowhere), Some(2)),
+            (at(nowhere, ("", 64_500)), Some(0)),
+            (at(("DE", 0), ("FR", 0)), None),
+            (at(nowhere, nowhere), Some(0)),
+        ] {
+            let decided = policy.rule_of_any(&ends).map(|rule| rule.number);
+            assert_eq!(decided, number, "{ends:?}");
+        }
+        let german = at(("DE", 0), nowhere);
+        let decides = |ends, application| policy.rule(Label::Known(application), ends, b"").number;
+        assert_eq!(decides(&german, Application::Http), 3);
+        assert_eq!(decides(&german, Application::Tls), 0);
+        assert!(policy.may_stop(&german) && policy.is_strict(&german));
+        let unknown = at(nowhere, nowhere);
+        assert_eq!(decides(&unknown, Application::Http), 0);
+        assert!(!policy.may_stop(&unknown) && !policy.is_strict(&unknown));
+    }
+
+    #[test]
     fn the_first_rule_that_fits_decides() {
-        let client: IpAddr = "10.1.2.3".parse().expect("an address");
+        let client = ends("10.1.2.3", [Place::default(); 2]);
         let mut first = rule("kazaa of the lab", 1, Action::Drop);
         first.applications = Applications::Of(vec![Label::Known(Application::FastTrack)]);
         first.clients = Networks(vec!["10.1.0.0/16".parse().expect("a network")]);
         let second = rule("all kazaa", 2, Action::Reject);
         let policy = policy(vec![first, second]);
-        let name = |label, client: IpAddr| policy.rule(label, client, b"").name.as_str();
+        let name = |label, ends: &Ends| policy.rule(label, ends, b"").name.as_str();
         assert_eq!(
-            name(Label::Known(Application::FastTrack), client),
+            name(Label::Known(Application::FastTrack), &client),
             "kazaa of the lab"
         );
-        assert_eq!(name(Label::Unknown, client), "all kazaa");
+        assert_eq!(name(Label::Unknown, &client), "all kazaa");
         // Nothing can be said of the lab before the application is known, of others at once.
-        assert!(policy.rule_of_any(client).is_none());
-        let other = "192.0.2.1".parse().expect("an address");
-        assert_eq!(policy.rule_of_any(other).map(|rule| rule.number), Some(2));
+        assert!(policy.rule_of_any(&client).is_none());
+        let other = ends("192.0.2.1", [Place::default(); 2]);
+        assert_eq!(policy.rule_of_any(&other).map(|rule| rule.number), Some(2));
     }
 
     #[test]

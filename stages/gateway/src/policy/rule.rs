@@ -6,7 +6,8 @@ use linkweir_proto::application::Application;
 use linkweir_record::Prefix;
 use serde::Deserialize;
 
-use super::Keywords;
+use super::{Keywords, Regions};
+use crate::connection::Ends;
 
 /// What is done with a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize)]
@@ -145,6 +146,10 @@ pub struct Rule {
     pub applications: Applications,
     /// Clients it is for.
     pub clients: Networks,
+    /// Where its clients are.
+    pub client_regions: Regions,
+    /// Where its servers are.
+    pub server_regions: Regions,
     /// TLS or QUIC server names it is for; empty: all, and those without.
     pub server_names: NamePatterns,
     /// What is done.
@@ -164,6 +169,8 @@ impl Rule {
             number,
             applications: Applications::Any,
             clients: Networks::default(),
+            client_regions: Regions::default(),
+            server_regions: Regions::default(),
             server_names: NamePatterns::default(),
             action,
             inspect: Inspect::default(),
@@ -171,7 +178,15 @@ impl Rule {
         }
     }
 
-    pub(super) fn matches(&self, label: Label, client: IpAddr, server_name: &[u8]) -> bool {
+    /// Whether it may be for a connection, as far as its addresses show.
+    pub(super) fn is_for(&self, ends: &Ends) -> bool {
+        let [client, server] = ends.places;
+        self.clients.holds(ends.client.0)
+            && self.client_regions.holds(client)
+            && self.server_regions.holds(server)
+    }
+
+    pub(super) fn matches(&self, label: Label, ends: &Ends, server_name: &[u8]) -> bool {
         let is_application = match &self.applications {
             Applications::Any => true,
             Applications::Of(labels) => labels.iter().any(|one| label.includes(*one)),
@@ -180,10 +195,10 @@ impl Rule {
             self.server_names.0.is_empty()
                 || (!server_name.is_empty() && self.server_names.find(server_name).is_some())
         };
-        is_application && self.clients.holds(client) && is_name()
+        is_application && self.is_for(ends) && is_name()
     }
 
-    /// Whether it needs no look at a connection of its clients.
+    /// Whether it needs no look at a connection that its addresses make its own.
     pub(super) fn is_for_any(&self) -> bool {
         self.applications == Applications::Any
             && self.server_names.0.is_empty()

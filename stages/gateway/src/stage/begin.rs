@@ -70,9 +70,10 @@ impl GatewayStage {
             // Both ends would open it (RFC 9293 sec. 3.5): without this one it is the client's.
             return self.drop_implausible(packet, now, effects);
         }
-        let ends = Ends::opened_by(src, dst, Side::Client);
+        let mut ends = Ends::opened_by(src, dst, Side::Client);
+        self.shared.locate(&mut ends);
         let policy = Arc::clone(&self.shared.policy);
-        if let Some(rule) = policy.rule_of_any(src.0) {
+        if let Some(rule) = policy.rule_of_any(&ends) {
             let mark = Mark {
                 decision: decision_of(rule.action),
                 rule: rule.number,
@@ -128,13 +129,15 @@ impl GatewayStage {
         } = *arrived;
         let was = self.shared.policy.marks.read(packet.mark);
         let half = self.handshakes.take(&key, hash);
-        let (ends, mut streams) = half.map_or_else(
+        let (mut ends, mut streams) = half.map_or_else(
             || {
                 let side = side_of_sender(src.1, dst.1);
                 (Ends::opened_by(src, dst, side), Default::default())
             },
             |half| (half.ends, half.streams()),
         );
+        // Also behind a handshake: the policy may be another one by now.
+        self.shared.locate(&mut ends);
         let has_handshake = half.is_some_and(|half| half.is_answered());
         let mut phase = Phase::Opening(Box::<Opening>::default());
         if was.decision == Decision::Inspect {
@@ -161,7 +164,7 @@ impl GatewayStage {
             }
             phase = Phase::Inspected(Box::new(exam));
         } else if half.is_none()
-            && let Some(rule) = Arc::clone(&self.shared.policy).rule_of_any(ends.client.0)
+            && let Some(rule) = Arc::clone(&self.shared.policy).rule_of_any(&ends)
         {
             let mark = Mark {
                 decision: decision_of(rule.action),

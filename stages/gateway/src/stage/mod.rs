@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use linkweir_engine::Effects;
 use linkweir_engine::effect::{Decision, Mark, QueuedPacket, Ticket};
-use linkweir_record::GatewayKind;
+use linkweir_record::{GatewayKind, PlaceCache};
 use linkweir_table::{Id, Table};
 use linkweir_wire::{
     LinkType, Network, Packet, Tcp, TcpFlags, Timestamp, Transport, checksum, decode_outermost,
@@ -71,6 +71,8 @@ impl<'a> Arrived<'a> {
 #[derive(Debug)]
 struct Shared {
     policy: Arc<Policy>,
+    /// Where addresses are, as the policy's database says.
+    places: Option<PlaceCache>,
     budget: Budget,
     ids: Ids,
     stats: Stats,
@@ -85,6 +87,15 @@ struct Shared {
 }
 
 impl Shared {
+    /// Says where the ends of a connection are, by the database of the present policy.
+    fn locate(&mut self, ends: &mut Ends) {
+        let addresses = [ends.client.0, ends.server.0];
+        let places = self.places.as_mut();
+        ends.places = places.map_or_else(Default::default, |places| {
+            addresses.map(|address| places.place(address))
+        });
+    }
+
     fn context<'a>(
         &'a mut self,
         now: Timestamp,
@@ -147,6 +158,7 @@ impl GatewayStage {
                 requested: Vec::new(),
                 memory: 0,
                 watch: Watch::default(),
+                places: policy.places.clone().map(PlaceCache::new),
                 policy,
             },
         }
@@ -159,9 +171,14 @@ impl GatewayStage {
         shared.labels.keep_own(&shared.policy);
         shared.budget.max_packets = policy.limits.total_held_packets;
         shared.budget.max_bytes = policy.limits.total_held_bytes;
+        shared.places = policy.places.clone().map(PlaceCache::new);
         shared.policy = policy;
-        // Places of own signatures mean something else now.
         for connection in self.connections.values_mut() {
+            if matches!(connection.phase, Phase::Opening(_)) {
+                // It is decided by the new policy, and so by its database.
+                shared.locate(&mut connection.ends);
+            }
+            // Places of own signatures mean something else now.
             if matches!(connection.label, Label::Own(_)) {
                 connection.label = Label::Unknown;
             }

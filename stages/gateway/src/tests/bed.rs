@@ -46,6 +46,7 @@ pub(super) fn policy(action: Action, inspect: Inspect) -> Policy {
         signatures: Vec::new(),
         rules: vec![Arc::new(rule)],
         default: Arc::new(Rule::any("default", 0, Action::Allow)),
+        places: None,
     }
 }
 

@@ -1,9 +1,10 @@
 use linkweir_engine::effect::{Decision, Verdict};
 use linkweir_record::gateway::GatewayEventKind;
+use linkweir_record::{Place, RecordBatch as _};
 
 use super::bed::{Bed, REQUEST, policy, response};
 use crate::inspect::Side;
-use crate::policy::{Action, Inspect, Keywords, NamePattern, NamePatterns, OnMatch};
+use crate::policy::{Action, Inspect, Keywords, NamePattern, NamePatterns, OnMatch, Policy, Rule};
 
 #[test]
 fn an_allowed_application_is_left_to_the_kernel() {
@@ -169,4 +170,94 @@ fn a_timed_packet_says_what_it_took_where() {
     bed.stamp = None;
     bed.fin(Side::Server, response(b"nothing").len());
     assert_eq!(LOOKS.get(), looks);
+}
+
+/// A database that has one address in a country and counts what it is asked.
+#[derive(Debug)]
+struct Countries {
+    known: std::net::IpAddr,
+    asked: std::sync::atomic::AtomicU32,
+}
+
+impl Countries {
+    fn of(known: std::net::IpAddr) -> std::sync::Arc<Self> {
+        let asked = std::sync::atomic::AtomicU32::new(0);
+        std::sync::Arc::new(Self { known, asked })
+    }
+}
+
+impl linkweir_record::Places for Countries {
+    fn place(&self, address: std::net::IpAddr) -> Place {
+        let order = std::sync::atomic::Ordering::Relaxed;
+        self.asked.fetch_add(1, order);
+        let country = if address == self.known { "NL" } else { "" };
+        Place::new(country, 0)
+    }
+}
+
+/// A policy that drops what goes to a country.
+fn dropping(to: [u8; 2], places: std::sync::Arc<Countries>) -> Policy {
+    let mut rule = Rule::any("far", 1, Action::Drop);
+    rule.server_regions.countries = vec![to];
+    Policy {
+        rules: vec![std::sync::Arc::new(rule)],
+        places: Some(places),
+        ..policy(Action::Allow, Inspect::default())
+    }
+}
+
+#[test]
+fn a_country_is_dropped_with_the_first_packet() {
+    let server = super::bed::server().ip();
+    let places = Countries::of(server);
+    let mut bed = Bed::new(dropping(*b"NL", std::sync::Arc::clone(&places)));
+    bed.open();
+    assert_eq!(bed.decision(), Decision::Drop);
+    assert_eq!(bed.events_of(GatewayEventKind::Decided), 1);
+    let event = bed.events.get(0).expect("the event");
+    assert_eq!(event.row.places, [Place::default(), Place::new("NL", 0)]);
+    for (to, known) in [
+        // Another country, and an address that the database does not know.
+        (*b"DE", server),
+        (*b"NL", super::bed::client().ip()),
+    ] {
+        let places = Countries::of(known);
+        let mut bed = Bed::new(dropping(to, std::sync::Arc::clone(&places)));
+        bed.open();
+        bed.send(Side::Client, 0, REQUEST);
+        bed.send(Side::Server, 0, b"HTTP/1.1 200 OK\r\n\r\n");
+        assert_eq!(bed.decision(), Decision::Pass, "{to:?} {known}");
+        let asked = places.asked.load(std::sync::atomic::Ordering::Relaxed);
+        assert_eq!(asked, 2, "each end is looked up once");
+    }
+}
+
+#[test]
+fn what_is_undecided_at_a_reload_is_decided_by_the_new_database() {
+    let server = super::bed::server().ip();
+    for (bytes_before, after, decision) in [
+        (0, server, Decision::Drop),
+        (10, server, Decision::Drop),
+        (0, super::bed::client().ip(), Decision::Pass),
+        (10, super::bed::client().ip(), Decision::Pass),
+    ] {
+        // Rules for HTTP: nothing is decided before the request.
+        let with = |known| {
+            let mut policy = policy(Action::Drop, Inspect::default());
+            let mut rule = Rule::clone(&policy.rules[0]);
+            rule.server_regions.countries = vec![*b"NL"];
+            policy.rules = vec![std::sync::Arc::new(rule)];
+            policy.places = Some(Countries::of(known));
+            policy
+        };
+        let mut bed = Bed::new(policy(Action::Drop, Inspect::default()));
+        bed.open();
+        let (head, rest) = REQUEST.split_at(bytes_before);
+        if !head.is_empty() {
+            bed.send(Side::Client, 0, head);
+        }
+        bed.stage.set_policy(std::sync::Arc::new(with(after)));
+        bed.send(Side::Client, bytes_before, rest);
+        assert_eq!(bed.decision(), decision, "{bytes_before} {after}");
+    }
 }

@@ -219,7 +219,7 @@ impl Work<'_> {
     ) -> Disposition {
         let (ends, is_tcp) = (self.conn.ends, self.conn.key.is_tcp);
         let policy = Arc::clone(self.ctx.policy);
-        let rule = policy.rule(label, ends.client.0, server_name);
+        let rule = policy.rule(label, &ends, server_name);
         self.conn.label = label;
         let counts = self.ctx.labels.of(label);
         counts.packets += std::mem::take(&mut self.conn.early_packets);
@@ -232,7 +232,7 @@ impl Work<'_> {
                 rule: rule.number,
             };
             let is_received = self.conn.streams.iter().all(Stream::is_acknowledged);
-            if rule.action == Action::Allow && !is_received && policy.is_strict(ends.client.0) {
+            if rule.action == Action::Allow && !is_received && policy.is_strict(&ends) {
                 self.conn.phase = Phase::Allowed(mark);
                 return self.read_on(side, Outcome::Pass);
             }
