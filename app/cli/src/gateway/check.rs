@@ -5,7 +5,9 @@ use std::io::Write as _;
 use std::sync::Arc;
 
 use anyhow::Context;
-use linkweir_gateway::policy::{Action, Applications, Fail, Hold, Label, Pattern, Rule, ScanMode};
+use linkweir_gateway::policy::{
+    Action, Applications, Fail, Hold, Label, Pattern, Regions, Rule, ScanMode,
+};
 
 use linkweir_record::human::{counted, scaled};
 
@@ -61,7 +63,7 @@ fn describe(config: &GatewayConfig) -> Vec<String> {
                 [] => applications,
                 names => format!("{applications} (sni {})", names.join(" ")),
             };
-            let clients = match rule.clients.0.len() {
+            let networks = match rule.clients.0.len() {
                 0 => "any".to_owned(),
                 1 | 2 => {
                     let clients = rule.clients.0.iter();
@@ -70,6 +72,7 @@ fn describe(config: &GatewayConfig) -> Vec<String> {
                 }
                 many => format!("{many} networks"),
             };
+            let clients = ends_of(rule, networks);
             let shape = config
                 .shapes
                 .get(&rule.number)
@@ -135,6 +138,36 @@ fn describe(config: &GatewayConfig) -> Vec<String> {
         config.path.display(),
     ));
     all
+}
+
+/// Clients of a rule, and where they and their servers are.
+fn ends_of(rule: &Rule, networks: String) -> String {
+    let mut said = Vec::new();
+    if !rule.clients.0.is_empty() || (rule.client_regions.is_any() && rule.server_regions.is_any())
+    {
+        said.push(networks);
+    }
+    said.extend(region("in", &rule.client_regions));
+    said.extend(region("to", &rule.server_regions));
+    said.join(" ")
+}
+
+/// A region in a few words, where a rule names one: `in NL DE AS64500`.
+fn region(word: &str, regions: &Regions) -> Option<String> {
+    let few = |names: Vec<String>, what: &str| match names.len() {
+        0 => None,
+        1..=6 => Some(names.join(" ")),
+        many => Some(format!("{many} {what}")),
+    };
+    let countries = regions.countries.iter();
+    let countries = countries.map(|code| String::from_utf8_lossy(code).into_owned());
+    let asns = regions.asns.iter().map(|asn| format!("AS{asn}"));
+    let parts = [
+        few(countries.collect(), "countries"),
+        few(asns.collect(), "AS numbers"),
+    ];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    (!parts.is_empty()).then(|| format!("{word} {}", parts.join(" of ")))
 }
 
 fn looks_at(rule: &Rule, held_bytes: usize) -> String {
@@ -265,6 +298,8 @@ fn unreachable(config: &GatewayConfig) -> Vec<String> {
         };
         all_applications
             && earlier.clients.covers(&later.clients)
+            && earlier.client_regions.covers(&later.client_regions)
+            && earlier.server_regions.covers(&later.server_regions)
             && earlier.server_names.0.is_empty()
     };
     let rules = &config.policy.rules;
@@ -283,10 +318,18 @@ fn unreachable(config: &GatewayConfig) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use linkweir_testkit::mmdb;
 
     /// A policy as if it stood in a file.
     fn read(text: &str) -> GatewayConfig {
         let directory = tempfile::tempdir().expect("a directory");
+        for (name, kind, value) in [
+            ("country.mmdb", "GeoLite2-Country", mmdb::country("AQ")),
+            ("asn.mmdb", "GeoLite2-ASN", mmdb::asn(64_500)),
+        ] {
+            let bytes = mmdb::database(kind, &[("192.0.2.0/24", value)]);
+            std::fs::write(directory.path().join(name), bytes).expect("written");
+        }
         let path = directory.path().join("gateway.toml");
         std::fs::write(&path, text).expect("written");
         GatewayConfig::read(&path, &BTreeMap::new()).expect("a policy")
@@ -328,6 +371,38 @@ mod tests {
     }
 
     #[test]
+    fn a_rule_is_shown_with_its_countries_and_shadows_no_other_country() {
+        let geoip = "[gateway]\ngeoip = [\"country.mmdb\", \"asn.mmdb\"]\n";
+        let rule = |name: &str, keys: &str| {
+            format!("[[rule]]\nname = \"{name}\"\naction = \"drop\"\n{keys}\n")
+        };
+        let policy = |first: &str, second: &str| {
+            read(&(geoip.to_owned() + &rule("one", first) + &rule("two", second)))
+        };
+        for (first, second, is_shadowed) in [
+            ("", "client-country = \"AQ\"", true),
+            ("client-country = \"AQ\"", "", false),
+            ("client-country = \"AQ\"", "client-country = \"NL\"", false),
+            ("client-country = \"AQ\"", "server-country = \"AQ\"", false),
+            (
+                "client-country = [\"AQ\", \"NL\"]",
+                "client-country = \"NL\"",
+                true,
+            ),
+            ("server-asn = [1, 2]", "server-asn = 2", true),
+            ("server-asn = 1", "server-asn = [1, 2]", false),
+        ] {
+            let said = unreachable(&policy(first, second));
+            assert_eq!(!said.is_empty(), is_shadowed, "{first} {second}");
+        }
+        let keys = "clients = \"10.0.0.0/8\"\nclient-country = [\"AQ\", \"nl\"]";
+        let shown = describe(&policy(keys, "server-country = \"DE\"\nserver-asn = 64500"));
+        let has = |part: &str| shown.iter().any(|line| line.contains(part));
+        assert!(has("10.0.0.0/8 in AQ NL"), "{shown:#?}");
+        assert!(has("to DE of AS64500"), "{shown:#?}");
+    }
+
+    #[test]
     fn the_example_is_a_policy_with_its_defaults_too() {
         // What is commented out begins `# key = ` or `# [table]`.
         let all = EXAMPLE.lines().map(|line| match line.strip_prefix("# ") {
@@ -345,7 +420,7 @@ mod tests {
         for text in [EXAMPLE.to_owned(), all.join("\n")] {
             let config = read(&text);
             let is_whole = text != EXAMPLE;
-            assert_eq!(config.policy.rules.len(), 4 + usize::from(is_whole));
+            assert_eq!(config.policy.rules.len(), 4 + 2 * usize::from(is_whole));
             assert_eq!(config.policy.signatures.len(), usize::from(is_whole));
             let named = |rule: &&Arc<Rule>| rule.name == "downloads";
             let downloads = config.policy.rules.iter().find(named).expect("the rule");

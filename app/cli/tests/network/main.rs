@@ -21,6 +21,7 @@ mod gateway {
     mod kernel;
     mod privileges;
     mod redirect;
+    mod regions;
     mod scan;
     pub(crate) mod site;
     mod steps;

@@ -1,5 +1,6 @@
 //! `gateway.toml`: read, checked, and turned into what the parts of the gateway take.
 
+mod regions;
 mod rules;
 mod settings;
 mod values;
@@ -11,6 +12,7 @@ use std::sync::Arc;
 use anyhow::Context;
 use linkweir_gateway::policy::{Limits, Policy, Rule};
 use linkweir_netfilter::rules::{Plan, Redirect, ShapeClass, assign_numbers};
+use linkweir_record::Places;
 use serde::Deserialize;
 use toml::Spanned;
 use toml::de::DeTable;
@@ -120,6 +122,7 @@ fn parse(place: Place<'_>, numbers: &BTreeMap<String, u16>) -> Result<GatewayCon
     }
     let file = File::deserialize(toml::de::Deserializer::from(table))
         .map_err(|error| place.not_read(&error))?;
+    let databases = regions::databases(&file.gateway.geoip, place)?;
     let settings = Settings::new(file.gateway, place)?;
     let clamd = file.scanner.clamd;
     let scanner = clamd
@@ -128,7 +131,9 @@ fn parse(place: Place<'_>, numbers: &BTreeMap<String, u16>) -> Result<GatewayCon
     let record = file.record.at(place);
     let signatures = rules::signatures(file.signature, place)?;
     let fail = settings.fail;
-    let mut reader = Reader::new(place, &signatures, scanner.as_ref(), &record, fail);
+    let scan = scanner.as_ref();
+    let known = databases.as_ref();
+    let mut reader = Reader::new(place, &signatures, scan, &record, fail, known);
     let mut read = Vec::new();
     for table in file.rule {
         read.push(reader.rule(table)?);
@@ -157,6 +162,7 @@ fn parse(place: Place<'_>, numbers: &BTreeMap<String, u16>) -> Result<GatewayCon
             limits: file.limits,
             signatures,
             rules,
+            places: databases.map(|databases| Arc::new(databases) as Arc<dyn Places>),
             default: Arc::new(Rule {
                 fail,
                 ..Rule::any("default", 0, settings.default)

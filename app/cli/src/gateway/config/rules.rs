@@ -9,11 +9,13 @@ use linkweir_gateway::policy::{
     Action, Applications, Fail, Hold, Inspect, Keywords, Label, NamePattern, NamePatterns,
     Networks, OnMatch, Pattern, Rule, ScanSettings, Signature,
 };
+use linkweir_geo::Databases;
 use linkweir_proto::application::Application;
 use linkweir_record::Prefix;
 use serde::Deserialize;
 use toml::Spanned;
 
+use super::regions::{Asn, Keys};
 use super::values::{List, Parsed, Place, WordOr, nearest};
 use super::{RecordSettings, ScannerSettings, read_list};
 use crate::exit::Wrong;
@@ -41,6 +43,14 @@ pub(super) struct RuleTable {
     clients: List<Parsed<Prefix>>,
     #[serde(default)]
     sni: List<String>,
+    #[serde(default)]
+    client_country: List<String>,
+    #[serde(default)]
+    server_country: List<String>,
+    #[serde(default)]
+    client_asn: List<Asn>,
+    #[serde(default)]
+    server_asn: List<Asn>,
     fail: Option<Fail>,
     #[serde(default)]
     keywords: List<String>,
@@ -128,6 +138,8 @@ pub(super) struct Reader<'a> {
     record: &'a RecordSettings,
     /// Of the gateway as a whole: what a rule that does not say gets.
     fail: Fail,
+    /// What the gateway knows of addresses.
+    databases: Option<&'a Databases>,
     names: BTreeSet<String>,
 }
 
@@ -138,6 +150,7 @@ impl<'a> Reader<'a> {
         scanner: Option<&'a ScannerSettings>,
         record: &'a RecordSettings,
         fail: Fail,
+        databases: Option<&'a Databases>,
     ) -> Self {
         Self {
             place,
@@ -145,6 +158,7 @@ impl<'a> Reader<'a> {
             scanner,
             record,
             fail,
+            databases,
             names: BTreeSet::new(),
         }
     }
@@ -178,11 +192,25 @@ impl<'a> Reader<'a> {
         }
         let proxy_port = self.proxy_port(&table)?;
         let inspect = self.inspect(&table)?;
+        let client_regions = Keys {
+            rule: name,
+            countries: ("client-country", &table.client_country),
+            asns: ("client-asn", &table.client_asn),
+        };
+        let server_regions = Keys {
+            rule: name,
+            countries: ("server-country", &table.server_country),
+            asns: ("server-asn", &table.server_asn),
+        };
+        let client_regions = client_regions.read(self.databases, place)?;
+        let server_regions = server_regions.read(self.databases, place)?;
         let clients = table.clients.0.into_iter();
         let rule = Rule {
             number: 0,
             applications,
             clients: Networks(clients.map(|one| one.into_inner().0).collect()),
+            client_regions,
+            server_regions,
             server_names: NamePatterns(table.sni.0.iter().map(pattern).collect()),
             action: table.action,
             fail: table.fail.unwrap_or(self.fail),

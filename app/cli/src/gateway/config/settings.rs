@@ -29,6 +29,8 @@ pub(super) struct GatewayTable {
     queue_length: u32,
     interfaces: List<String>,
     exclude: List<Parsed<Prefix>>,
+    /// Databases of countries and AS numbers.
+    pub(super) geoip: List<PathBuf>,
     protocols: List<Protocol>,
     ipv6: bool,
     fail: Fail,
@@ -56,6 +58,7 @@ impl Default for GatewayTable {
             queue_length: 16_384,
             interfaces: List::default(),
             exclude: List::default(),
+            geoip: List::default(),
             protocols: List::default(),
             ipv6: true,
             fail: Fail::Open,

@@ -342,3 +342,112 @@ fn a_policy_that_allows_everything_says_so() {
     assert_eq!(config.policy.default.action, Action::Allow);
     assert!(config.policy.rules.is_empty());
 }
+
+/// A policy with files of countries and of AS numbers, as `geoip` says.
+fn read_with_databases(geoip: &str, keys: &str) -> Result<GatewayConfig, String> {
+    use linkweir_testkit::mmdb;
+    let directory = tempfile::tempdir().expect("a directory");
+    let write = |name: &str, bytes: &[u8]| {
+        std::fs::write(directory.path().join(name), bytes).expect("written");
+    };
+    let networks = [("192.0.2.0/24", mmdb::country("NL"))];
+    write(
+        "country.mmdb",
+        &mmdb::database("GeoLite2-Country", &networks),
+    );
+    let networks = [("192.0.2.0/24", mmdb::asn(64_500))];
+    write("asn.mmdb", &mmdb::database("GeoLite2-ASN", &networks));
+    write("other.mmdb", b"not a database");
+    let text = format!("[gateway]\n{geoip}\n[[rule]]\nname = \"far\"\naction = \"drop\"\n{keys}\n");
+    let path = directory.path().join("gateway.toml");
+    let place = Place {
+        path: &path,
+        text: &text,
+    };
+    let read = parse(place, &BTreeMap::new());
+    let at = format!("{}/", directory.path().display());
+    read.map_err(|wrong| wrong.to_string().replace(&at, ""))
+}
+
+#[test]
+fn countries_and_systems_of_both_ends() {
+    let keys = "client-country = [\"NL\", \"de\"]\nserver-country = \"FR\"\nclient-asn = 64500\nserver-asn = [1, 4294967295]";
+    let both = "geoip = [\"country.mmdb\", \"asn.mmdb\"]";
+    let config = read_with_databases(both, keys).expect("a policy");
+    let [rule] = config.policy.rules.as_slice() else {
+        panic!("one rule");
+    };
+    assert_eq!(rule.client_regions.countries, [*b"NL", *b"DE"]);
+    assert_eq!(rule.server_regions.countries, [*b"FR"]);
+    assert_eq!(rule.client_regions.asns, [64_500]);
+    assert_eq!(rule.server_regions.asns, [1, 4_294_967_295]);
+    let places = config.policy.places.as_ref().expect("a database");
+    let place = places.place("192.0.2.9".parse().expect("an address"));
+    assert_eq!(place, linkweir_record::Place::new("NL", 64_500));
+    let without = read_with_databases("", "").expect("a policy");
+    assert!(without.policy.places.is_none());
+}
+
+#[test]
+fn a_country_without_its_database_is_an_error_where_it_stands() {
+    let country = "geoip = \"country.mmdb\"";
+    for (geoip, keys, wrong) in [
+        (
+            "",
+            "client-country = \"NL\"",
+            "gateway.toml:6:18: rule `far`: `client-country` needs a database of countries: write `geoip",
+        ),
+        (
+            "",
+            "server-asn = 64500",
+            "gateway.toml:6:14: rule `far`: `server-asn` needs a database of AS numbers: write `geoip",
+        ),
+        (
+            country,
+            "client-asn = [64500]",
+            "gateway.toml:6:15: rule `far`: `client-asn` needs a database of AS numbers: no file of `geoip` has",
+        ),
+        (
+            "geoip = \"asn.mmdb\"",
+            "server-country = [\"NL\"]",
+            "`server-country` needs a database of countries: no file",
+        ),
+        (
+            country,
+            "client-country = [\"NL\", \"XX\"]",
+            "gateway.toml:6:25: `XX` is not a valid country",
+        ),
+        (country, "client-country = \"UK\"", "did you mean `GB`?"),
+        (
+            country,
+            "client-country = \"Netherlands\"",
+            "not a valid country",
+        ),
+        (country, "client-country = []", "the list is empty"),
+        (
+            "geoip = \"asn.mmdb\"",
+            "client-asn = 0",
+            "a whole number from 1 to 4294967295",
+        ),
+        (
+            "geoip = \"asn.mmdb\"",
+            "client-asn = \"AS64500\"",
+            "a whole number from 1 to 4294967295",
+        ),
+        (
+            "geoip = [\"country.mmdb\", \"other.mmdb\"]",
+            "",
+            "gateway.toml:2:26: other.mmdb: ",
+        ),
+        (
+            "geoip = \"missing.mmdb\"",
+            "",
+            "gateway.toml:2:9: missing.mmdb: ",
+        ),
+        ("geoip = \".\"", "", "not a regular file"),
+    ] {
+        let error = read_with_databases(geoip, keys).err();
+        let error = error.unwrap_or_default();
+        assert!(error.contains(wrong), "{geoip} {keys}: {error}");
+    }
+}

@@ -204,11 +204,19 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for OneOrMany<T> {
             type Value = OneOrMany<T>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a string, or a list of them")
+                f.write_str("one value, or a list of them")
             }
 
             fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Self::Value, E> {
                 T::deserialize(text.into_deserializer()).map(OneOrMany::One)
+            }
+
+            fn visit_u64<E: serde::de::Error>(self, number: u64) -> Result<Self::Value, E> {
+                T::deserialize(number.into_deserializer()).map(OneOrMany::One)
+            }
+
+            fn visit_i64<E: serde::de::Error>(self, number: i64) -> Result<Self::Value, E> {
+                T::deserialize(number.into_deserializer()).map(OneOrMany::One)
             }
 
             fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<Self::Value, A::Error> {
