@@ -48,6 +48,8 @@ pub(crate) struct Subject<'a> {
     pub(crate) orders: Option<Sender<Order>>,
     /// The pages of the archive that the run writes.
     pub(crate) pages: Option<Arc<dyn Pages>>,
+    /// Whether its records say where addresses are.
+    pub(crate) has_places: bool,
 }
 
 impl<'a> Subject<'a> {
@@ -66,6 +68,7 @@ impl<'a> Subject<'a> {
             writes: all.any(|to| to != "-"),
             orders: None,
             pages: None,
+            has_places: false,
         }
     }
 
@@ -77,6 +80,7 @@ impl<'a> Subject<'a> {
             writes: true,
             orders: None,
             pages: None,
+            has_places: false,
         }
     }
 }
@@ -269,11 +273,8 @@ impl<K: Viewed + linkweir_live::sketch::Mergeable> View<K> {
         signals: &Signals,
     ) -> anyhow::Result<Self> {
         let subject = Subject {
-            source,
-            is_live: true,
             writes: false,
-            orders: None,
-            pages: None,
+            ..Subject::service(source)
         };
         let options = LiveOptions {
             // Those of many probes are more than those of one.
@@ -361,6 +362,7 @@ fn options<K: Viewed>(args: &ViewArgs, subject: &Subject<'_>) -> anyhow::Result<
         source: subject.source.to_owned(),
         alerts: rules::<K>(&args.alert)?,
         has_archive: subject.pages.is_some(),
+        has_places: subject.has_places,
         ..LiveOptions::default()
     })
 }

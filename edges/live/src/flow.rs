@@ -18,7 +18,7 @@ use crate::exposition::Family;
 use crate::flow_facts::{Facts, half, handshake, ip_bytes, rtt};
 use crate::flow_metrics::{self, HALVES, RTT_BOUNDS};
 use crate::kind::{Clock, KeyTable, Kind, Records};
-use crate::part::{octets, socket_key};
+use crate::part::{count_places, octets, socket_key};
 use crate::scopes::{is_application, is_same};
 
 /// Maximum length of a server name in a table, bytes.
@@ -103,6 +103,24 @@ impl FlowSeries {
     }
 }
 
+/// Counts a flow with a key.
+fn count_keyed(keyed: &mut FlowKeyed, row: &FlowRow, facts: &Facts) {
+    if facts.has_ended {
+        keyed.flows += 1;
+        keyed.reset += u64::from(row.state == FlowState::Reset);
+        keyed.unanswered += u64::from(row.state == FlowState::Unanswered);
+    }
+    if facts.has_counters && row.protocol == Protocol::Tcp {
+        for side in [&row.client, &row.server] {
+            keyed.data_segments = keyed.data_segments.saturating_add(side.pkts_data);
+            keyed.retransmissions = keyed.retransmissions.saturating_add(side.pkts_retx);
+        }
+    }
+    if let Some(rtt) = facts.rtt {
+        keyed.rtt.record(rtt);
+    }
+}
+
 impl Kind for FlowKind {
     const SUBJECT: &'static str = "flows";
     const TABLES: &'static [KeyTable] = &[
@@ -110,6 +128,10 @@ impl Kind for FlowKind {
         KeyTable::of_addresses("servers"),
         KeyTable::of_addresses("clients"),
         KeyTable::of_names("applications", APPLICATION_BYTES),
+        KeyTable::of_countries("client_countries"),
+        KeyTable::of_countries("server_countries"),
+        KeyTable::of_systems("client_asns"),
+        KeyTable::of_systems("server_asns"),
     ];
     const METRICS: &'static [Family<Records<Self>>] = flow_metrics::FAMILIES;
     type Figures = FlowFigures;
@@ -178,7 +200,7 @@ impl Kind for FlowKind {
 
     fn count_keys(view: &Flow<'_>, tables: &mut [TopK<FlowKeyed>], scratch: &FlowScratch) {
         let (row, facts) = (view.row, &scratch.facts);
-        let [names, servers, clients, applications] = tables else {
+        let [names, servers, clients, applications, places @ ..] = tables else {
             return;
         };
         // A key needs a count: an end without bytes counts as one.
@@ -199,21 +221,12 @@ impl Kind for FlowKind {
         .into_iter()
         .flatten()
         {
-            if facts.has_ended {
-                keyed.flows += 1;
-                keyed.reset += u64::from(row.state == FlowState::Reset);
-                keyed.unanswered += u64::from(row.state == FlowState::Unanswered);
-            }
-            if facts.has_counters && row.protocol == Protocol::Tcp {
-                for side in [&row.client, &row.server] {
-                    keyed.data_segments = keyed.data_segments.saturating_add(side.pkts_data);
-                    keyed.retransmissions = keyed.retransmissions.saturating_add(side.pkts_retx);
-                }
-            }
-            if let Some(rtt) = facts.rtt {
-                keyed.rtt.record(rtt);
-            }
+            count_keyed(keyed, row, facts);
         }
+        let known = [row.client.place, row.server.place];
+        count_places(Some(&known), places, bytes, |keyed| {
+            count_keyed(keyed, row, facts);
+        });
     }
 
     fn close(counts: &mut FlowCounts, scratch: &mut FlowScratch, entries: u64) {

@@ -3,10 +3,10 @@ use crate::api::{AlertState, Application, FlowBy, FlowOf, FlowSort, Window};
 use crate::*;
 use linkweir_engine::RunReport;
 use linkweir_engine::seams::TableFill;
-use linkweir_record::FlowKind;
 use linkweir_record::flow::{
     Anomaly, Extent, FlowBatch, FlowRow, FlowState, FlowText, Protocol, RttRow,
 };
+use linkweir_record::{FlowKind, Place};
 use linkweir_wire::Timestamp;
 use proptest::prelude::*;
 
@@ -103,6 +103,44 @@ fn batch(rows: impl IntoIterator<Item = FlowRow>, name: &[u8]) -> FlowBatch {
         batch.push(row, &text);
     }
     batch
+}
+
+#[test]
+fn flows_are_counted_by_country_and_system_where_these_are_known() {
+    let live = live(true, &[]);
+    let mut sink = live.sink();
+    live.tick(&report(0, T0, 0), at(T0));
+    let between = |id, client: (&str, u32), server: (&str, u32)| {
+        let mut row = tcp(id, T0 + S / 4);
+        row.client.place = Place::new(client.0, client.1);
+        row.server.place = Place::new(server.0, server.1);
+        row
+    };
+    let rows = [
+        between(1, ("NL", 64_500), ("DE", 0)),
+        between(2, ("NL", 0), ("", 4_200_000_000)),
+        tcp(3, T0 + S / 4),
+    ];
+    sink.write(&batch(rows, b"")).unwrap();
+    live.tick(&report(400, T0 + S / 2, 7), at(T0 + S + S / 4));
+    let top = |by| {
+        let rows = live.top(by, FlowSort::Flows, Window::All, 9).rows;
+        let keys = rows.into_iter().map(|row| (row.key, row.flows, row.bytes));
+        keys.collect::<Vec<_>>()
+    };
+    let key = |text: &str, flows| (text.to_owned(), flows, flows * 10_000);
+    assert_eq!(top(FlowBy::ClientCountry), [key("NL", 2)]);
+    assert_eq!(top(FlowBy::ServerCountry), [key("DE", 1)]);
+    assert_eq!(top(FlowBy::ClientAsn), [key("AS64500", 1)]);
+    assert_eq!(top(FlowBy::ServerAsn), [key("AS4200000000", 1)]);
+    let csv = live.csv(What::Keys(FlowBy::ClientCountry));
+    assert!(csv.contains("\nNL,"), "{csv}");
+    assert!(!live.meta().places, "no database was named");
+    let with = FlowLive::new(LiveOptions {
+        has_places: true,
+        ..LiveOptions::default()
+    });
+    assert!(with.meta().places);
 }
 
 #[test]

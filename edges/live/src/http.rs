@@ -7,7 +7,7 @@ use crate::alert::Scope;
 use crate::api::{By, HttpCounts, HttpFigures, HttpKeyed, HttpOf, Sort, TopRow};
 use crate::exposition::{Family, families};
 use crate::kind::{Clock, KeyTable, Kind, Records};
-use crate::part::{octets, socket_key};
+use crate::part::{count_places, octets, socket_key};
 use crate::scopes::{is_same, names_host};
 use crate::servers::{BOUNDS, Servers};
 use crate::text::to_f64;
@@ -58,6 +58,10 @@ impl Kind for HttpKind {
         KeyTable::of_addresses("servers"),
         KeyTable::of_names("urls", MAX_TEMPLATE_BYTES),
         KeyTable::of_addresses("clients"),
+        KeyTable::of_countries("client_countries"),
+        KeyTable::of_countries("server_countries"),
+        KeyTable::of_systems("client_asns"),
+        KeyTable::of_systems("server_asns"),
     ];
     const METRICS: &'static [Family<Records<Self>>] = FAMILIES;
     const STATS: &'static [&'static str] =
@@ -151,7 +155,7 @@ impl Kind for HttpKind {
         scratch: &HttpScratch,
     ) {
         let row = view.row;
-        let [hosts, servers, urls, clients] = tables else {
+        let [hosts, servers, urls, clients, places @ ..] = tables else {
             return;
         };
         let time = response_time(row);
@@ -166,6 +170,9 @@ impl Kind for HttpKind {
         {
             count_keyed(keyed, row, time);
         }
+        count_places(view.places(), places, 1, |keyed| {
+            count_keyed(keyed, row, time);
+        });
     }
 
     fn rank(entry: &TopEntry<'_, HttpKeyed>, sort: Sort) -> u64 {

@@ -26,6 +26,8 @@ pub struct LiveOptions {
     pub max_keys: usize,
     /// Whether the console of the run also has pages of its archive.
     pub has_archive: bool,
+    /// Whether records say where addresses are.
+    pub has_places: bool,
 }
 
 impl Default for LiveOptions {
@@ -38,6 +40,7 @@ impl Default for LiveOptions {
             is_aligned: false,
             max_keys: 256,
             has_archive: false,
+            has_places: false,
         }
     }
 }

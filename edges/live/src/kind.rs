@@ -23,6 +23,19 @@ pub struct Clock {
     pub open_from: u64,
 }
 
+/// What the keys of a table are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeyShape {
+    /// Text, most of it from the network.
+    Name,
+    /// An address, with or without a port.
+    Address,
+    /// The two letters of a country.
+    Country,
+    /// The number of an autonomous system, 4 bytes in network byte order.
+    System,
+}
+
 /// A table of keys.
 #[derive(Debug, Clone, Copy)]
 pub struct KeyTable {
@@ -30,8 +43,8 @@ pub struct KeyTable {
     pub name: &'static str,
     /// Maximum length of a key; longer ones are truncated.
     pub key_bytes: usize,
-    /// Whether its keys are addresses, with or without a port.
-    pub has_addresses: bool,
+    /// What its keys are.
+    pub shape: KeyShape,
 }
 
 impl KeyTable {
@@ -39,7 +52,7 @@ impl KeyTable {
         Self {
             name,
             key_bytes,
-            has_addresses: false,
+            shape: KeyShape::Name,
         }
     }
 
@@ -47,8 +60,30 @@ impl KeyTable {
         Self {
             name,
             key_bytes: ADDRESS_BYTES,
-            has_addresses: true,
+            shape: KeyShape::Address,
         }
+    }
+
+    pub(crate) const fn of_countries(name: &'static str) -> Self {
+        Self {
+            name,
+            key_bytes: 2,
+            shape: KeyShape::Country,
+        }
+    }
+
+    pub(crate) const fn of_systems(name: &'static str) -> Self {
+        Self {
+            name,
+            key_bytes: 4,
+            shape: KeyShape::System,
+        }
+    }
+
+    /// Whether it is filled only where a database says where addresses are.
+    #[must_use]
+    pub const fn needs_places(&self) -> bool {
+        matches!(self.shape, KeyShape::Country | KeyShape::System)
     }
 }
 

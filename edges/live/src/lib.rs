@@ -68,7 +68,7 @@ pub use flow::{FlowScratch, FlowSeries};
 pub use gateway_kind::{GatewayScratch, GatewaySeries};
 pub use http::HttpScratch;
 pub use interval::LiveOptions;
-pub use kind::{Clock, Fed, KeyTable, Kind, OfRecords, Records};
+pub use kind::{Clock, Fed, KeyShape, KeyTable, Kind, OfRecords, Records};
 pub use live::{FlowLive, GatewayLive, Live, LiveOf, LoadLive, MAX_TICKS, SNAPSHOT_TICKS};
 pub use metrics::metrics_markdown;
 pub use servers::Servers;

@@ -391,6 +391,8 @@ impl<K: Kind> LiveOf<K> {
     pub fn meta(&self) -> Meta {
         let interval = lock(&self.0.writer).interval_ns();
         let is_merged = lock(&self.0.probes).is_some();
+        // Of probes, some of which may know.
+        let has_places = is_merged && lock(&self.0.whole).has_places();
         let board = lock(&self.0.board);
         Meta {
             kind: K::SUBJECT,
@@ -402,6 +404,7 @@ impl<K: Kind> LiveOf<K> {
             finished: board.is_finished,
             merged: is_merged,
             archive: self.0.options.has_archive,
+            places: self.0.options.has_places || has_places,
         }
     }
 

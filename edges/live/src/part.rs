@@ -1,15 +1,16 @@
 //! Tables over a part of the run, from which every window is merged.
 //!
-//! Memory: four tables of at most `max_keys` keys with a histogram of 1 KiB each, and histograms of
+//! Memory: four tables (with a database of countries and AS numbers, eight) of at most `max_keys` keys with a histogram of 1 KiB each, and histograms of
 //! at most 440 KiB; 1.3 MB for 256 keys where all are in use, less in a small network.
 
 use std::net::{IpAddr, Ipv6Addr};
 
-use linkweir_sketch::{LogLinear, TopEntry, TopK};
+use linkweir_record::Place;
+use linkweir_sketch::{LogLinear, Payload, TopEntry, TopK};
 
 use crate::api::Word as _;
 use crate::figures::{Counts as _, Keyed as _};
-use crate::kind::{ADDRESS_BYTES, KeyTable, Kind};
+use crate::kind::{ADDRESS_BYTES, KeyShape, KeyTable, Kind};
 use crate::text::clean;
 
 /// What was seen from `start` to `end`.
@@ -54,6 +55,46 @@ pub(super) fn address_text(key: &[u8]) -> String {
     }
 }
 
+/// The text of a key of an autonomous system: `AS64500`.
+fn system_text(key: &[u8]) -> String {
+    let number = key
+        .first_chunk::<4>()
+        .map(|bytes| u32::from_be_bytes(*bytes));
+    number.map_or_else(String::new, |number| format!("AS{number}"))
+}
+
+/// Counts `times` under the countries and systems of client and server, in tables in the order client's country, server's
+/// country, client's system, server's system; gives what is kept with those that are known.
+pub(super) fn count_places<P: Payload>(
+    places: Option<&[Place; 2]>,
+    tables: &mut [TopK<P>],
+    times: u64,
+    mut count: impl FnMut(&mut P),
+) {
+    let (
+        Some([client, server]),
+        [
+            client_countries,
+            server_countries,
+            client_systems,
+            server_systems,
+        ],
+    ) = (places, tables)
+    else {
+        return;
+    };
+    for (place, countries, systems) in [
+        (client, client_countries, client_systems),
+        (server, server_countries, server_systems),
+    ] {
+        let country = place.country_code();
+        let country = country.and_then(|code| countries.record_n(&code, times));
+        let number = place.as_number();
+        let system = number.and_then(|asn| systems.record_n(&asn.to_be_bytes(), times));
+        country.into_iter().chain(system).for_each(&mut count);
+    }
+}
+
 impl<K: Kind> Part<K> {
     pub(super) fn new(start: u64, max_keys: usize) -> Self {
         Self {
@@ -84,6 +125,12 @@ impl<K: Kind> Part<K> {
         for (mine, theirs) in self.tables.iter_mut().zip(&other.tables) {
             mine.merge(theirs);
         }
+    }
+
+    /// Whether it is known of an address where it is.
+    pub(super) fn has_places(&self) -> bool {
+        let mut tables = K::TABLES.iter().zip(&self.tables);
+        tables.any(|(about, table)| about.needs_places() && !table.is_empty())
     }
 
     pub(super) fn table(&self, by: K::By) -> Option<&TopK<K::Keyed>> {
@@ -126,10 +173,10 @@ pub(super) fn rows<K: Kind>(
 
 /// The text of a key.
 fn key<K: Kind>(by: K::By, entry: &TopEntry<'_, K::Keyed>) -> String {
-    let mut key = if table::<K>(by).is_some_and(|table| table.has_addresses) {
-        address_text(entry.key)
-    } else {
-        clean(entry.key)
+    let mut key = match table::<K>(by).map(|table| table.shape) {
+        Some(KeyShape::Address) => address_text(entry.key),
+        Some(KeyShape::System) => system_text(entry.key),
+        Some(KeyShape::Name | KeyShape::Country) | None => clean(entry.key),
     };
     if entry.is_truncated {
         key.push_str("...");

@@ -329,7 +329,9 @@ impl<'a> HttpTransaction<'a> {
         }
     }
 
-    fn places(&self) -> Option<&'a [Place; 2]> {
+    /// Where client and server are, where a database was asked.
+    #[must_use]
+    pub fn places(&self) -> Option<&'a [Place; 2]> {
         Some(&self.web?.row.web.places)
     }
 

@@ -221,6 +221,7 @@ pub(crate) fn start_view<K: Viewed + Mergeable>(
     let destinations = &flags.output.write;
     let subject = Subject {
         pages,
+        has_places: flags.page.is_some_and(|page| !page.geoip.is_empty()),
         ..Subject::of_run(&source, flags.is_live(), destinations, &flags.written())
     };
     #[cfg(not(feature = "kafka"))]

@@ -351,8 +351,8 @@ fn draw_table<K: Shown>(frame: &mut Frame<'_>, area: Rect, screen: &mut Screen<K
     let [tabs, body] = Layout::vertical([Constraint::Length(1), Constraint::Min(0)]).areas(area);
     screen.page = usize::from(body.height.saturating_sub(1));
     let mut line = Line::default();
-    for (by, table) in K::By::ALL.iter().zip(K::TABLES) {
-        let style = if *by == screen.by {
+    for (by, table) in screen.tables() {
+        let style = if by == screen.by {
             Look::strong().reversed()
         } else {
             look.quiet()

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use linkweir_live::api::{Meta, Now, Probes, Tick, TopTable, Window, Word};
-use linkweir_live::{Kind, LiveOf};
+use linkweir_live::{KeyTable, Kind, LiveOf};
 
 /// Rows asked for: more than a screen has, so that there is something to scroll.
 const ROWS: usize = 200;
@@ -69,6 +69,17 @@ fn previous<T: Copy + PartialEq>(all: &[T], now: T) -> T {
 }
 
 impl<K: Kind> Screen<K> {
+    /// The tables that there are: those of countries and AS numbers only where something is known of addresses.
+    pub(super) fn tables(&self) -> impl Iterator<Item = (K::By, &'static KeyTable)> + use<K> {
+        let has_places = self.meta.as_ref().is_some_and(|meta| meta.places);
+        let all = K::By::ALL.iter().copied().zip(K::TABLES);
+        all.filter(move |(_, table)| has_places || !table.needs_places())
+    }
+
+    fn all_by(&self) -> Vec<K::By> {
+        self.tables().map(|(by, _)| by).collect()
+    }
+
     pub(super) fn new(is_coloured: bool) -> Option<Self> {
         Some(Self {
             is_coloured,
@@ -137,8 +148,8 @@ impl<K: Kind> Screen<K> {
                 return After::Repaint;
             }
             KeyCode::Char('q') => return After::Quit,
-            KeyCode::Tab | KeyCode::Right => self.by = next(K::By::ALL, self.by),
-            KeyCode::BackTab | KeyCode::Left => self.by = previous(K::By::ALL, self.by),
+            KeyCode::Tab | KeyCode::Right => self.by = next(&self.all_by(), self.by),
+            KeyCode::BackTab | KeyCode::Left => self.by = previous(&self.all_by(), self.by),
             KeyCode::Char('s') => self.sort = next(K::Sort::ALL, self.sort),
             KeyCode::Char('w') => self.window = next(Window::ALL, self.window),
             KeyCode::Char('p' | ' ') => {

@@ -130,6 +130,8 @@ export interface Meta {
   merged?: boolean;
   /** `/archive` shows what was measured before. */
   archive?: boolean;
+  /** There are tables of countries and AS numbers. */
+  places?: boolean;
 }
 
 /** One of the probes that the statistics are merged from. */

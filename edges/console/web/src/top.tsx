@@ -5,7 +5,7 @@ import { useEffect } from "preact/hooks";
 import { fetchTop, WINDOWS, type Kind, type TopRow, type TopTable, type Window } from "./api";
 import * as format from "./format";
 import { poll } from "./poll";
-import { chosen, descending, group, kind, search, sort, topWindow } from "./state";
+import { chosen, descending, group, kind, meta, search, sort, topWindow } from "./state";
 
 const ROWS = 100;
 const SPANS: Readonly<Record<Window, string>> = { 60: "1 min", 300: "5 min", all: "All" };
@@ -123,7 +123,15 @@ const TABLES: Readonly<Record<Kind, Tables>> = {
 };
 
 const tables = (): Tables => TABLES[kind.value];
-const groups = (): string[] => tables().groups.map(([by]) => by);
+/** Where a database says where addresses are. */
+const PLACES: Tables["groups"] = [
+  ["client_country", "Client countries"],
+  ["server_country", "Server countries"],
+  ["client_asn", "Client AS"],
+  ["server_asn", "Server AS"],
+];
+const named = (): Tables["groups"] => (meta.value?.places === true ? [...tables().groups, ...PLACES] : tables().groups);
+const groups = (): string[] => named().map(([by]) => by);
 const by = (): string => chosen(groups(), group.value);
 const column = (): string => chosen([...tables().columns.map(({ id }) => id), "key"], sort.value);
 const picked = (): string => {
@@ -184,7 +192,8 @@ export function TopCard() {
     const found = words === "" ? all : all.filter((row) => row.key.toLowerCase().includes(words));
     return sorted(found, tables().columns.find(({ id }) => id === column()), descending.value);
   }).value;
-  const { groups: names, columns, unit } = tables();
+  const { columns, unit } = tables();
+  const names = named();
   const at = by();
   const title = names.find(([id]) => id === at)?.[1] ?? "";
   const first = columns[0]?.id ?? "";
@@ -231,7 +240,7 @@ export function TopCard() {
         <table>
           <thead>
             <tr>
-              <Heading id="key" name={title.replace(/s$/, "")} />
+              <Heading id="key" name={title.replace(/ies$/, "y").replace(/s$/, "")} />
               {columns.map(({ id, name, hint }) => <Heading key={id} id={id} name={name} hint={hint ?? ""} />)}
             </tr>
           </thead>

@@ -262,6 +262,14 @@ words! {
         Client = "client",
         /// Application protocol.
         Application = "application",
+        /// Country of the client, where a database says where addresses are; its two letters.
+        ClientCountry = "client_country",
+        /// Country of the server.
+        ServerCountry = "server_country",
+        /// Autonomous system of the client.
+        ClientAsn = "client_asn",
+        /// Autonomous system of the server.
+        ServerAsn = "server_asn",
     }
 }
 

@@ -147,6 +147,9 @@ pub struct Meta {
     /// Whether `/archive` shows what was measured before.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub archive: bool,
+    /// Whether there are tables of countries and AS numbers.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub places: bool,
 }
 
 /// Sums since the start of the run; the figures of its records can be read as if they were its own.

@@ -344,7 +344,9 @@ fn flows_of_probes_merged_are_those_of_one_run() {
                     },
                     ..FlowText::default()
                 };
-                let row = flow(second * 100 + id, second * 1000 + id * 9, id * id * 77_777);
+                let mut row = flow(second * 100 + id, second * 1000 + id * 9, id * id * 77_777);
+                row.client.place = linkweir_record::Place::new("NL", 64_500);
+                row.server.place = linkweir_record::Place::new("DE", 64_501);
                 batch.push(row, &text);
             }
             batch
@@ -374,6 +376,7 @@ fn flows_of_probes_merged_are_those_of_one_run() {
             one.ccdf_of(*of, Window::All)
         );
     }
+    assert!(merged.meta().places, "some probe knows where addresses are");
     for by in FlowBy::ALL {
         let tables = [&merged, &one].map(|live| live.top(*by, FlowSort::Bytes, Window::All, 9));
         assert!(!tables[0].rows.is_empty());

@@ -89,6 +89,7 @@ fn screen(ticks: impl IntoIterator<Item = Tick>) -> Screen<HttpKind> {
         finished: false,
         merged: false,
         archive: false,
+        places: false,
     });
     screen.ticks = ticks.into_iter().map(Arc::new).collect();
     screen.table = Some(TopTable {
