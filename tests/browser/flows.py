@@ -10,6 +10,7 @@ in console.py; here is what only flows have.
 Exit: as console.py.
 """
 
+import os
 import sys
 
 import console
@@ -18,6 +19,8 @@ from console import DRAWN, Test, check, until
 console.TILES = ("dropped", "table", "alerts", "uptime", "pps", "bps", "fps", "rtt", "retransmissions")
 CHARTS = ("bits", "flows", "rtt", "losses", "ccdf", "states", "active", "packets", "handshake", "rates")
 GROUPS = ("name", "server", "client", "application")
+# Where a database says where addresses are.
+PLACES = {"client_country": "NL", "server_country": "DE", "client_asn": "AS64500", "server_asn": "AS64501"}
 
 
 class FlowTest(Test):
@@ -73,13 +76,21 @@ class FlowTest(Test):
         self.page.click("#pause")
 
     def tables(self):
-        for group in GROUPS:
+        has_places = self.get("/api/snapshot")["meta"].get("places", False)
+        check(has_places == bool(os.environ.get("GEOIP")), f"places: {has_places}")
+        groups = GROUPS + (tuple(PLACES) if has_places else ())
+        tabs = self.page.eval_on_selector_all('[role="tab"]', "(all) => all.map((tab) => tab.id)")
+        check(tabs == [f"tab-{group}" for group in groups], f"tabs: {tabs}")
+        for group in groups:
             self.page.click(f"#tab-{group}")
             # Rows of the group before may still be there when the tab is.
             def is_sorted():
                 rows = self.column("bytes")
                 return len(rows) > 0 and rows == sorted(rows, reverse=True)
             until(f"{group} sorted by bytes", 20, is_sorted)
+            if group in PLACES:
+                key = f'[data-top="{group}"] tr[data-key="{PLACES[group]}"]'
+                until(f"{key}", 20, lambda key=key: self.page.locator(key).count() == 1)
         self.page.click("#tab-name")
         self.page.click('[data-sort="rtt_p95"]')
         until("the other order", 10, lambda: "sort=rtt_p95" in self.hash())

@@ -4,7 +4,7 @@
 #
 #   tests/browser/run.sh [LINKWEIR] [--require] [--images DIR]
 #
-# LINKWEIR is the binary [target/release/linkweir]; python is $PYTHON, else .venv/bin/python beside
+# $GEOIP is a database of countries and AS numbers for `flows` [none]. LINKWEIR is the binary [target/release/linkweir]; python is $PYTHON, else .venv/bin/python beside
 # this file, else python3. Exit as console.py: 0 holds, 1 does not, 77 something is missing.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
@@ -41,7 +41,7 @@ once() {
     shift 2
     case $command in
     http) traffic=traffic.py rate=200 output='-w /dev/null' test=console.py rule='p95 of host api.shop.example > 300 ms for 3 intervals' ;;
-    flows) traffic=flow_traffic.py rate=80 output="--no-output --archive $scratch/link.lwa --step 10s" test=flows.py rule='p95 of rtt of name api.shop.example > 300 ms for 3 intervals' ;;
+    flows) traffic=flow_traffic.py rate=80 output="--no-output --archive $scratch/link.lwa --step 10s ${GEOIP:+--geoip $GEOIP}" test=flows.py rule='p95 of rtt of name api.shop.example > 300 ms for 3 intervals' ;;
     esac
     # The address is read from the log: one of the server before would be taken for this one's.
     rm -f "$scratch/pipe" "$scratch/log"
