@@ -6,11 +6,15 @@
 //! Source: "`MaxMind` DB File Format Specification", version 2.0.
 #![forbid(unsafe_code)]
 
+use std::fs::Metadata;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use linkweir_record::{Place, Places};
 use maxminddb::{PathElement, Reader};
+
+/// The longest file that is read, bytes: three times the largest database that is sold.
+const LONGEST: u64 = 2 << 30;
 
 /// Why a file is not used.
 #[derive(Debug, thiserror::Error)]
@@ -22,6 +26,16 @@ pub enum GeoError {
         path: PathBuf,
         /// What the reader says.
         cause: maxminddb::MaxMindDbError,
+    },
+    /// It is a directory, a device or a FIFO, or longer than any database is.
+    #[error(
+        "{}: not a database: a regular file of at most {} MiB is expected",
+        path.display(),
+        LONGEST >> 20
+    )]
+    NotDatabase {
+        /// The file.
+        path: PathBuf,
     },
     /// It is of something else.
     #[error(
@@ -41,7 +55,7 @@ impl GeoError {
     #[must_use]
     pub fn path(&self) -> &Path {
         match self {
-            Self::File { path, .. } | Self::Kind { path, .. } => path,
+            Self::File { path, .. } | Self::Kind { path, .. } | Self::NotDatabase { path } => path,
         }
     }
 }
@@ -60,6 +74,12 @@ impl Database {
             path: path.to_owned(),
             cause,
         };
+        // It is read whole.
+        let is_long = |file: Metadata| !file.is_file() || file.len() > LONGEST;
+        if std::fs::metadata(path).is_ok_and(is_long) {
+            let path = path.to_owned();
+            return Err(GeoError::NotDatabase { path });
+        }
         let reader = Reader::open_readfile(path).map_err(fault)?;
         reader.verify().map_err(fault)?;
         let kind = &reader.metadata().database_type;
@@ -143,6 +163,7 @@ impl Places for Databases {
 mod tests {
     use super::*;
     use linkweir_testkit::mmdb::{self, Value};
+    use std::fs::File;
 
     fn place(databases: &Databases, address: &str) -> Place {
         databases.place(address.parse().unwrap())
@@ -233,6 +254,19 @@ mod tests {
             std::fs::write(&path, &whole[..at]).unwrap();
             let _cut = refused();
         }
+        // Neither what never ends nor what fills the memory is read.
+        let long = File::create(&path).unwrap();
+        long.set_len(LONGEST + 1).unwrap();
+        assert!(
+            refused().contains("regular file of at most 2048 MiB"),
+            "{}",
+            refused()
+        );
+        let device = Databases::open(&["/dev/zero".into()]).unwrap_err();
+        assert!(
+            device.to_string().contains("/dev/zero: not a database"),
+            "{device}"
+        );
         let other = mmdb::database("GeoIP2-Domain", &[]);
         std::fs::write(&path, other).unwrap();
         assert!(

@@ -97,16 +97,11 @@ pub(super) fn databases(
     files: &List<PathBuf>,
     place: Place<'_>,
 ) -> Result<Option<Databases>, Wrong> {
-    let mut paths = Vec::new();
-    for file in &files.0 {
-        let path = place.resolve(file.get_ref());
-        // The running gateway reads it too, for a reload: a pipe could keep it waiting.
-        if std::fs::metadata(&path).is_ok_and(|meta| !meta.is_file()) {
-            let what = format!("{}: not a regular file", path.display());
-            return Err(place.wrong(&file.span(), what));
-        }
-        paths.push(path);
-    }
+    let paths: Vec<_> = files
+        .0
+        .iter()
+        .map(|file| place.resolve(file.get_ref()))
+        .collect();
     let located = |error: GeoError| {
         let is_it = |file: &&Spanned<PathBuf>| place.resolve(file.get_ref()) == error.path();
         let at = files.0.iter().find(is_it).map(Spanned::span);

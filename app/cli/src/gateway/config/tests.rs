@@ -444,7 +444,7 @@ fn a_country_without_its_database_is_an_error_where_it_stands() {
             "",
             "gateway.toml:2:9: missing.mmdb: ",
         ),
-        ("geoip = \".\"", "", "not a regular file"),
+        ("geoip = \".\"", "", "a regular file of at most"),
     ] {
         let error = read_with_databases(geoip, keys).err();
         let error = error.unwrap_or_default();
