@@ -189,6 +189,8 @@ fn classes(title: &str, seen: &[&Seen], rules: Rules) -> Table {
     let (exact, likely) = match (rules.http, rules.has_several) {
         (Protocol::Http1, _) => (Rule::AtLeast(RIGHT_HTTP1), Rule::Shown),
         (Protocol::Http2, false) => (Rule::Shown, Rule::AtLeast(RIGHT_ALONE)),
+        // What is lost in QUIC nobody sees.
+        (Protocol::Http3, _) if !rules.is_clean => (Rule::Shown, Rule::Shown),
         _ => (Rule::Shown, Rule::AtLeast(RIGHT_SEVERAL)),
     };
     let rights = cells(seen, right(Confidence::Likely));

@@ -22,6 +22,8 @@ const TICKETS: u16 = 1000;
 const BODY: u16 = 1000;
 /// Packets of a flight follow one another within this time, nanoseconds.
 const FLIGHT_NS: u64 = 2_000_000;
+/// Where nothing was sent for so long, nothing is on its way, nanoseconds.
+const STILL_NS: u64 = 500_000_000;
 /// How long a peer may put an acknowledgment off, nanoseconds (RFC 9000 sec. 18.2).
 const MAX_ACK_DELAY_NS: u64 = 25_000_000;
 
@@ -137,6 +139,15 @@ impl Talk {
         if std::mem::take(&mut self.awaits_answer) {
             let took_ns = ts_ns.saturating_sub(self.handshake_ns).max(1);
             trips.answer_ns = u32::try_from(took_ns).unwrap_or(0);
+        }
+        // What comes behind a pause is an answer: of a server that was slow in its handshake, a shorter round trip.
+        let is_answer = self.stage == Stage::Waiting
+            && self.heard_ns == 0
+            && self.last_ns > 0
+            && self.request_ns.saturating_sub(self.last_ns) > STILL_NS;
+        let took_ns = ts_ns.saturating_sub(self.request_ns);
+        if is_answer && took_ns < u64::from(trips.server_ns) {
+            trips.server_ns = u32::try_from(took_ns.max(1)).unwrap_or(u32::MAX);
         }
     }
 
@@ -270,6 +281,12 @@ impl Talk {
                     // It was sent before the request had come: the response before goes on.
                     if !self.is_first && !self.is_weak && !self.was_quiet(trips) {
                         self.crowd();
+                    }
+                    if self.is_first && data.content >= BODY {
+                        // No part of a handshake: the server took longer for that than for this.
+                        self.answer(ts_ns);
+                        self.confidence = Confidence::CannotTell;
+                        return self.more(data);
                     }
                     if self.is_first || !self.was_quiet(trips) {
                         return;
