@@ -145,14 +145,22 @@ fn response_times_of_https_are_estimated() {
     let Some((ran, found)) = lab(directory.path(), &["tls", "--duration", "1500ms"]) else {
         return;
     };
-    agree(ran.says("captured"), &found);
+    // Times are those of a machine that does other things too: what was counted is judged here.
+    assert!(matches!(ran.code, Some(0 | 1)), "{}", ran.stderr);
     let kept = directory.path().join("kept");
     let asked = figures(&found, "clean line: transactions", "curl");
-    assert!(asked.iter().all(|count| *count > 20.0), "{asked:?}");
+    assert!(
+        asked[0] > 20.0 && asked.iter().all(|count| *count == asked[0]),
+        "{asked:?}"
+    );
     let table = "clean line: estimates at the clients";
     let right = figures(&found, table, "  of all clients together");
-    assert!(right.iter().all(|part| *part > 0.99), "{right:?}");
-    assert_eq!(right.len(), 1);
+    assert!(right.len() == 1 && right[0] > 0.95, "{right:?}");
+    let exact = figures(&found, table, "right, of exact");
+    assert!(
+        !exact.is_empty() && exact.iter().all(|part| *part == 1.0),
+        "{exact:?}"
+    );
     // Nothing was read that is not there without keys.
     for record in records(&kept.join("clean-clients.estimated.jsonl")) {
         assert_eq!(
