@@ -1,5 +1,7 @@
 //! Many times made into few points.
 
+use crate::report::{Axis, Curve, Picture, Unit};
+
 /// Points of a distribution.
 const POINTS: usize = 200;
 
@@ -28,6 +30,28 @@ pub(crate) fn complementary(sorted: &[f64]) -> Vec<(f64, f64)> {
     }
     points.dedup_by(|a, b| a.0 <= b.0);
     points
+}
+
+/// How response times are distributed: for each observer, the part of its times that is longer.
+pub(crate) fn response_times(title: String, observers: Vec<(&str, Vec<f64>)>) -> Picture {
+    let axis = |name: &str, unit| Axis {
+        name: name.to_owned(),
+        unit,
+        is_logarithmic: true,
+    };
+    let curves = observers.into_iter().map(|(name, mut times)| {
+        times.sort_by(f64::total_cmp);
+        Curve {
+            name: name.to_owned(),
+            points: complementary(&times),
+        }
+    });
+    Picture {
+        title,
+        x: axis("response time", Unit::Seconds),
+        y: axis("part that is longer", Unit::Part),
+        curves: curves.collect(),
+    }
 }
 
 /// Means of what happened in each step of time: `(when, what)`, in seconds; steps without anything

@@ -143,7 +143,7 @@ fn certify(testbed: &Testbed<'_>) -> Result<(), LabError> {
     output("openssl req", &mut command).map(drop)
 }
 
-/// The hash by which Chromium is told to trust the certificate's key.
+/// The hash of the certificate's public key, for Chromium's `--ignore-certificate-errors-spki-list`.
 pub(super) fn key_hash(testbed: &Testbed<'_>) -> Result<String, LabError> {
     let script = format!(
         "openssl x509 -in {CERTIFICATE} -pubkey -noout | openssl pkey -pubin -outform der | \

@@ -4,8 +4,8 @@ use super::Part;
 use super::clients::STREAMS;
 use super::seen::{Confidence, Estimate, Keyed, Seen, View};
 use super::settings::{Protocol, Settings, Software};
-use crate::curves::{complementary, quantile};
-use crate::report::{Axis, Curve, Picture, Report, Rule, Table, Unit};
+use crate::curves::{quantile, response_times};
+use crate::report::{Picture, Report, Rule, Table, Unit};
 
 /// Estimates of HTTP/1.1 that have both packets right, at least.
 const RIGHT_HTTP1: f64 = 0.995;
@@ -145,20 +145,14 @@ fn counts(part: &Part<Vec<Seen>>) -> Table {
 fn classes(title: &str, seen: &[&Seen], rules: Rules) -> Table {
     let mut table = Table::new(title, &names(seen));
     let count = |seen: &Seen| Some(seen.near.keyed.len() as f64);
-    table.row(
-        "transactions by the keys",
-        Unit::Count,
-        Rule::Shown,
-        &cells(seen, count),
-    );
+    table.show("transactions by the keys", Unit::Count, &cells(seen, count));
     let found = |seen: &Seen| {
         let found = seen.near.keyed.iter().filter(|keyed| keyed.is_estimated);
         part(found.count(), seen.near.keyed.len())
     };
-    table.row(
+    table.show(
         "  their requests estimated",
         Unit::Part,
-        Rule::Shown,
         &cells(seen, found),
     );
     for (name, confidence) in [
@@ -170,12 +164,7 @@ fn classes(title: &str, seen: &[&Seen], rules: Rules) -> Table {
             let of = seen.near.of(confidence);
             part(of.count(), seen.near.estimates.len())
         };
-        table.row(
-            &format!("  {name}"),
-            Unit::Part,
-            Rule::Shown,
-            &cells(seen, of),
-        );
+        table.show(&format!("  {name}"), Unit::Part, &cells(seen, of));
     }
     let right = |confidence| {
         move |seen: &Seen| {
@@ -217,12 +206,7 @@ fn classes(title: &str, seen: &[&Seen], rules: Rules) -> Table {
                 .count()
         };
         let all = |seen: &Seen| part(rights(seen), seen.near.keyed.len());
-        table.row(
-            "right, of all transactions",
-            Unit::Part,
-            Rule::Shown,
-            &cells(seen, all),
-        );
+        table.show("right, of all transactions", Unit::Part, &cells(seen, all));
         // Of few transactions of a client a single one would be more than the goal leaves.
         let count = seen.iter().map(|seen| seen.near.keyed.len()).sum();
         let together = part(seen.iter().map(|seen| rights(seen)).sum(), count);
@@ -237,17 +221,16 @@ fn classes(title: &str, seen: &[&Seen], rules: Rules) -> Table {
         let invented = seen.near.estimates.iter().filter(|one| one.truth.is_none());
         part(invented.count(), seen.near.estimates.len())
     };
-    table.row(
+    table.show(
         "no request in that packet",
         Unit::Part,
-        Rule::Shown,
         &cells(seen, invented),
     );
     table
 }
 
 /// Errors of estimates with a time, beside the client's clock and beside the keys. A clock that differs more from the
-/// packets of its own requests than an estimate may is no judge: the client waited for a core.
+/// packets of its own requests than an estimate may cannot judge: the client waited for a core.
 fn errors(title: &str, seen: &[&Seen], rules: Rules) -> (Table, bool) {
     let mut table = Table::new(title, &names(seen));
     let first_of = |keyed: &Keyed| Some(keyed.clock?.first_ns? as f64 / 1e9);
@@ -303,7 +286,7 @@ fn log(title: &str, seen: &[&Seen], rules: Rules) -> Table {
     let mut table = Table::new(title, &names(seen));
     let logged = |_: &Estimate, keyed: &Keyed| Some(keyed.visit?.took_s);
     let figures = cells(seen, |seen| seen.far.quantile(0.5, &logged));
-    table.row("log, median", Unit::Seconds, Rule::Shown, &figures);
+    table.show("log, median", Unit::Seconds, &figures);
     let last = |one: &Estimate, keyed: &Keyed| {
         one.took_s?;
         Some((one.took_s? - keyed.visit?.took_s).abs())
@@ -321,10 +304,9 @@ fn log(title: &str, seen: &[&Seen], rules: Rules) -> Table {
         Some((one.server_s? - keyed.visit?.took_s).abs())
     };
     let figures = cells(seen, |seen| seen.near.quantile(0.5, &server));
-    table.row(
+    table.show(
         "server time at the clients, median difference",
         Unit::Seconds,
-        Rule::Shown,
         &figures,
     );
     table
@@ -341,10 +323,9 @@ fn one_way(title: &str, seen: &[&Seen], rules: Rules) -> Table {
             .filter(|one| one.took_s.is_some() && one.truth.is_some());
         part(timed.count(), seen.one_way.keyed.len())
     };
-    table.row(
+    table.show(
         "transactions with a response time",
         Unit::Part,
-        Rule::Shown,
         &cells(seen, timed),
     );
     let error = |one: &Estimate, keyed: &Keyed| {
@@ -375,31 +356,12 @@ fn picture(part: &Part<Vec<Seen>>) -> Picture {
     let estimates = seen()
         .flat_map(|seen| &seen.near.estimates)
         .filter_map(|one| one.took_s);
-    let curve = |name: &str, mut times: Vec<f64>| {
-        times.sort_by(f64::total_cmp);
-        Curve {
-            name: name.to_owned(),
-            points: complementary(&times),
-        }
-    };
-    Picture {
-        title: format!("Response time, {} line", part.name),
-        x: Axis {
-            name: "response time".to_owned(),
-            unit: Unit::Seconds,
-            is_logarithmic: true,
-        },
-        y: Axis {
-            name: "part that is longer".to_owned(),
-            unit: Unit::Part,
-            is_logarithmic: true,
-        },
-        curves: vec![
-            curve("client's clock", clock.collect()),
-            curve("with keys", keys.collect()),
-            curve("estimated", estimates.collect()),
-        ],
-    }
+    let observers = vec![
+        ("client's clock", clock.collect()),
+        ("with keys", keys.collect()),
+        ("estimated", estimates.collect()),
+    ];
+    response_times(format!("Response time, {} line", part.name), observers)
 }
 
 /// A figure of an estimate and the transaction that it is of.

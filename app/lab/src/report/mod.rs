@@ -178,6 +178,11 @@ impl Table {
         });
     }
 
+    /// Adds figures that are there to be read.
+    pub fn show(&mut self, what: &str, unit: Unit, cells: &[Option<f64>]) {
+        self.row(what, unit, Rule::Shown, cells);
+    }
+
     /// Whether all rows are as they should be.
     #[must_use]
     pub fn agrees(&self) -> bool {

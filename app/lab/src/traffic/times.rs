@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::net::IpAddr;
 
-use crate::curves::{complementary, quantile};
+use crate::curves::{quantile, response_times};
 use crate::error::LabError;
 use crate::program::{self, Flow, Session, Transaction};
 use crate::report::{Axis, Curve, Picture, Report, Rule, Table, Unit};
@@ -128,26 +128,9 @@ fn table(sessions: usize, joined: usize, parts: &[Vec<f64>; 3], apart: Rule) -> 
 
 fn ccdf(parts: &[Vec<f64>; 3]) -> Picture {
     let names = ["client", "wire", "flow"];
-    let curves = names.iter().zip(parts);
-    Picture {
-        title: "Response time of the first request, by who saw it".to_owned(),
-        x: Axis {
-            name: "response time".to_owned(),
-            unit: Unit::Seconds,
-            is_logarithmic: true,
-        },
-        y: Axis {
-            name: "part that is longer".to_owned(),
-            unit: Unit::Part,
-            is_logarithmic: true,
-        },
-        curves: curves
-            .map(|(name, values)| Curve {
-                name: (*name).to_owned(),
-                points: complementary(values),
-            })
-            .collect(),
-    }
+    let observers = names.into_iter().zip(parts.iter().cloned()).collect();
+    let title = "Response time of the first request, by who saw it";
+    response_times(title.to_owned(), observers)
 }
 
 fn arrivals(starts: &[u64]) -> Picture {
