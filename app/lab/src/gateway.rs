@@ -78,6 +78,12 @@ impl Gateway {
     }
 }
 
+/// Packets that passed unseen because a queue was full, as a tolerance: on a machine that does other things too.
+#[expect(clippy::cast_precision_loss, reason = "a count")]
+pub(crate) fn unseen(gateway: &Ended) -> f64 {
+    gateway.count("gateway/unseen") as f64
+}
+
 /// A command that ends, as `linkweir gateway up`.
 pub(crate) fn command(testbed: &Testbed<'_>, words: &[&str]) -> Result<(), LabError> {
     output(testbed, Place::Gateway, &[&["gateway"], words].concat()).map(drop)

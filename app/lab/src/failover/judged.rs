@@ -136,9 +136,9 @@ impl Observations<'_> {
     /// Connections that a gateway decided about, as its events say.
     fn decided(&self, life: usize) -> BTreeSet<Ends> {
         let events = self.events.get(life).into_iter().flatten();
-        let events =
-            events.filter(|event| event.event == "decided" && self.part.has(event.client_ip));
-        events.map(Event::ends).collect()
+        let decided = events.filter(|event| event.event == "decided");
+        let ends = decided.filter_map(Event::ends);
+        ends.filter(|(client, _)| self.part.has(*client)).collect()
     }
 
     /// How many sessions of all kinds begin while events wait to be written.
@@ -266,6 +266,6 @@ impl Observations<'_> {
         let kinds = [Planted::Keyword, Planted::Virus].map(Planted::event);
         let events = self.events.iter().flatten();
         let events = events.filter(|event| kinds.contains(&event.event.as_str()));
-        events.map(Event::ends).collect()
+        events.filter_map(Event::ends).collect()
     }
 }

@@ -4,7 +4,7 @@
 
 use super::judged::{Carried, Observations, count};
 use super::part::{Fail, Part};
-use super::records::{Ends, Flow, Session};
+use super::records::{Ends, Event, Flow, Session};
 use crate::error::LabError;
 use crate::report::{Rule, Table};
 use crate::testbed::Testbed;
@@ -107,7 +107,7 @@ impl Observations<'_> {
             .iter()
             .flatten()
             .filter(|event| event.event == carried.kind.event())
-            .map(|event| (event.client_ip, event.client_port))
+            .filter_map(Event::ends)
             .collect();
         let (arrived, stopped): (Vec<&Session>, Vec<&Session>) =
             carried.sessions.iter().partition(|one| one.is_complete());
@@ -147,7 +147,7 @@ impl Observations<'_> {
         };
         table.count(
             &format!("{name}: {what}"),
-            Rule::AtMost(0.0),
+            Rule::AtMost(crate::gateway::unseen(self.gateway)),
             &[None, None, None, count(arrived)],
         );
     }

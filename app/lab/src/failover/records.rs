@@ -78,13 +78,14 @@ impl Flow {
 #[derive(Debug, Clone, Deserialize)]
 pub(super) struct Event {
     pub(super) event: String,
-    pub(super) client_ip: IpAddr,
-    pub(super) client_port: u16,
+    client_ip: Option<IpAddr>,
+    client_port: Option<u16>,
 }
 
 impl Event {
-    pub(super) const fn ends(&self) -> Ends {
-        (self.client_ip, self.client_port)
+    /// `None` where it is about no connection, as `unseen` on a busy machine.
+    pub(super) fn ends(&self) -> Option<Ends> {
+        self.client_ip.zip(self.client_port)
     }
 }
 

@@ -7,6 +7,7 @@ use super::records::{self, Ends, Event, Session};
 use super::{Field, Settings, sessions};
 use crate::error::LabError;
 use crate::gateway::{self, Gateway};
+use crate::program::Ended;
 use crate::report::{Rule, Table};
 use crate::services::Scanner;
 use crate::testbed::Testbed;
@@ -59,8 +60,9 @@ pub(super) fn run(
         sessions: records::read(testbed, part, "load.jsonl")?,
         carried: records::read(testbed, part, "virus.jsonl")?,
         events: records::read(testbed, part, "events.jsonl")?,
+        gateway: &gateway,
     };
-    let table = observations.table(gateway.count("gateway/events/unscanned"));
+    let table = observations.table();
     sessions::outcomes(&mut field.sessions, part, &[&load, &carrier]);
     let is_hit = |one: &Session| part.is_guest(one.client_ip);
     sessions::facts(field.report, part, &outage, &observations.sessions, is_hit);
@@ -105,6 +107,7 @@ struct Observations<'a> {
     sessions: Vec<Session>,
     carried: Vec<Session>,
     events: Vec<Event>,
+    gateway: &'a Ended,
 }
 
 fn count(number: usize) -> Option<u64> {
@@ -115,10 +118,12 @@ impl Observations<'_> {
     /// Connections with an event.
     fn told(&self, event: &str) -> BTreeSet<Ends> {
         let events = self.events.iter().filter(|one| one.event == event);
-        events.map(Event::ends).collect()
+        events.filter_map(Event::ends).collect()
     }
 
-    fn table(&self, counted: u64) -> Table {
+    fn table(&self) -> Table {
+        let counted = self.gateway.count("gateway/events/unscanned");
+        let unseen = gateway::unseen(self.gateway);
         let mut table = Table::new(
             &format!("{}: transfers", self.part.name),
             &["sent", "arrived", "blocked", "unscanned"],
@@ -189,9 +194,10 @@ impl Observations<'_> {
             &[None, None, count(apart.count()), None],
         );
         let arrived = self.carried.iter().filter(|one| one.is_complete());
+        // Where a queue was full the gateway has said how much it did not look at.
         table.count(
             "infected: sent, and arrived",
-            Rule::AtMost(0.0),
+            Rule::AtMost(unseen),
             &[None, count(arrived.count()), None, None],
         );
         let found = self
@@ -205,7 +211,7 @@ impl Observations<'_> {
             .filter(|one| found.contains(&one.ends()));
         table.count(
             "infected: sent; blocked as infected or unscanned",
-            Rule::Same,
+            Rule::Within(unseen),
             &[count(self.carried.len()), None, count(told.count()), None],
         );
         table
