@@ -9,7 +9,7 @@ pub(super) const SHORTEST_RESPONSE: u16 = 19;
 /// Less than this in one record is no request of HTTP/1.1, which has a target and a host.
 pub(super) const SHORTEST_REQUEST: u16 = 30;
 /// Requests of HTTP/1.1 by browsers and libraries are longer; those of HTTP/2, but for the first of a connection, are seldom.
-pub(super) const COLD_REQUEST: u16 = 100;
+pub(super) const COLD_REQUEST: u8 = 100;
 /// Alert: level and description.
 pub(super) const ALERT: u16 = 2;
 /// `KeyUpdate`: a message header and one byte; also the last chunk of a body.

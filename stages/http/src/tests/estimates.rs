@@ -635,6 +635,30 @@ fn the_client_alone_is_believed_where_its_acknowledgments_are_slow_enough() {
     assert_eq!(look(&other), []);
 }
 
+#[test]
+fn a_client_alone_whose_records_shrink_has_sent_several_requests_at_once() {
+    let mut talk = opened(talk_to(40_000, 443), &["h2", "http/1.1"], TWO);
+    // The preface and three requests in one record, then the acknowledgment of SETTINGS, then three at a time.
+    talk.client_sends(data(24 + 9 + 18 + 13 + 120))
+        .server_sends(data(40))
+        .acknowledges(Side::Client)
+        .client_sends(data(9));
+    for _ in 0..4 {
+        talk.wait(Duration::from_millis(60))
+            .server_sends(data(3000))
+            .acknowledges(Side::Client)
+            .wait(Duration::from_millis(10))
+            .client_sends(data(81));
+    }
+    talk.segments_mut()
+        .retain(|segment| segment.from == Side::Client);
+    let told = look(&talk);
+    assert_eq!(told.len(), 5);
+    for one in told {
+        assert_eq!((one.0, one.1, one.2), ("2", CANNOT_TELL, None));
+    }
+}
+
 /// A response whose head comes after 20 ms, and records of these lengths so many ms behind one another.
 fn trickles(mut talk: Conversation, records: &[(u64, usize)]) -> Vec<Option<(u64, u32, u32)>> {
     talk.client_sends(data(300))

@@ -152,6 +152,9 @@ pub(super) struct Talk {
     marks: Marks,
     /// Tickets that came before the first response.
     tickets: u8,
+    /// What a record of HTTP/1.1 has at least where the first one alone said that it is that, bytes; zero where the
+    /// handshake said it.
+    least: u8,
     /// Turns that must be calm before one is believed.
     crowd: u8,
     /// Records of the request at hand and of the one before, but for long ones; zero where there was none.
@@ -229,6 +232,8 @@ impl Talk {
             if self.version == Version::Unknown {
                 // The handshake did not say it: a guess.
                 self.best = self.best.max(Confidence::Likely);
+                let half = u8::try_from(data.content / 2).unwrap_or(u8::MAX);
+                self.least = half.min(COLD_REQUEST);
                 self.version = if begins_two {
                     Version::Two
                 } else {
@@ -242,6 +247,10 @@ impl Talk {
                 // Requests share the record of the preface: how many is not known.
                 self.crowd = CROWDED;
             }
+        }
+        if self.version == Version::One && self.shrinks(data.content) {
+            self.version = Version::Two;
+            self.crowd();
         }
         if self.may_be_two() && self.is_control_of_client(data.content) {
             // So long are short blocks of fields too.
@@ -282,9 +291,15 @@ impl Talk {
         match self.version {
             Version::One if data.content < SHORTEST_REQUEST => self.doubt(Confidence::Likely),
             // Joined late: streams at the same time may be open already.
-            Version::Unknown if data.content < COLD_REQUEST => self.crowd(),
+            Version::Unknown if data.content < u16::from(COLD_REQUEST) => self.crowd(),
             _ => {}
         }
+    }
+
+    /// Whether a client whose version was guessed goes on with so few bytes as none of HTTP/1.1 does: an acknowledgment
+    /// of SETTINGS, or fields that the first record has made short (RFC 7541), which held the preface and requests then.
+    const fn shrinks(&self, content: u16) -> bool {
+        content < self.least as u16
     }
 
     /// Whether the client had not heard the server out when it acknowledged this much. It may go on before an empty DATA
