@@ -31,19 +31,16 @@ pub(crate) fn settings_by_packet() -> HttpConfig {
     }
 }
 
-/// The settings for a capture: of a small one, tables that take no time to make.
+/// The settings for a capture: tables for as much as it may hold, for they take time to make.
 pub(crate) fn settings_of(capture: &Path) -> HttpConfig {
-    let all = HttpConfig {
-        has_whole_connections: false,
-        ..HttpConfig::default()
-    };
-    if std::fs::metadata(capture).unwrap().len() >= 100_000 {
-        return all;
-    }
+    let len = std::fs::metadata(capture).unwrap().len();
+    // No packet is shorter.
+    let packets = usize::try_from(len / 64).unwrap();
     HttpConfig {
-        max_pending: 1 << 13,
-        remembered: 1 << 12,
-        ..all
+        has_whole_connections: false,
+        max_pending: packets.clamp(1 << 13, 100_000),
+        remembered: packets.clamp(1 << 12, 1 << 19),
+        ..HttpConfig::default()
     }
 }
 
