@@ -109,6 +109,20 @@ fn drawn<K: Shown>(screen: &mut Screen<K>, width: u16, height: u16) -> Buffer {
     terminal.backend().buffer().clone()
 }
 
+/// Rows of terminals: all where parts come and go, fewer where only more of the same is shown.
+const HEIGHTS: [u16; 20] = [
+    1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 15, 20, 24, 25, 30, 40, 50, 60,
+];
+
+/// It can be drawn on any terminal.
+fn fits_everywhere<K: Shown>(screen: &mut Screen<K>) {
+    for width in [1, 7, 19, 40, 79, 300] {
+        for height in HEIGHTS {
+            drawn(screen, width, height);
+        }
+    }
+}
+
 fn text(buffer: &Buffer) -> Vec<String> {
     let width = usize::from(buffer.area.width);
     buffer
@@ -286,11 +300,7 @@ fn flows_have_their_own_numbers_in_the_same_places() {
         "22:13:21Z dropped 0 table 4.69 % active 46.9k new/s 3.12k ended/s 3k failed 200 \
          retrans 0.82 % rtt-p50 21 ms rtt-p95 127 ms pkt/s 86.7k bit/s 540M"
     );
-    for width in [1, 7, 19, 40, 79, 300] {
-        for height in 1..=60 {
-            drawn(&mut screen, width, height);
-        }
-    }
+    fits_everywhere(&mut screen);
 }
 
 #[test]
@@ -381,7 +391,7 @@ fn before_the_first_interval_it_says_so() {
 fn no_size_of_terminal_is_too_small() {
     let mut screen = screen((1..=9).map(|id| tick(id, 7000)));
     for width in [1, 2, 7, 19, 20, 40, 79, 80, 300] {
-        for height in 1..=60 {
+        for height in HEIGHTS {
             drawn(&mut screen, width, height);
             screen.key(press(KeyCode::PageDown));
         }
