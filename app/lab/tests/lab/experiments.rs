@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::{agree, cells, figures, json, lab, lab_with, lines, records};
+use crate::{agree, cells, figures, json, lab_alone, lab_with, lines, records};
 use serde_json::Value;
 
 const SEED: [&str; 2] = ["--seed", "5"];
@@ -14,7 +14,7 @@ fn everybody_counts_the_same_near_the_limit() {
     let Some((ran, found)) = lab_with(directory.path(), "overload", &values, &SEED) else {
         return;
     };
-    agree(ran.says("answers"), &found);
+    agree(&ran.says("answers"), &found);
     let mut all = 0.0;
     for run in [
         "limit",
@@ -54,7 +54,7 @@ fn the_circle_closes() {
     let Some((ran, found)) = lab_with(directory.path(), "capture-to-model", &values, &SEED) else {
         return;
     };
-    agree(ran.says("fitted"), &found);
+    agree(&ran.says("fitted"), &found);
     let kept = directory.path().join("kept");
     for name in ["first", "second"] {
         let sessions = figures(&found, "generations", &format!("{name}: sessions"));
@@ -103,7 +103,7 @@ fn every_application_is_known_and_treated_as_the_policy_says() {
     let Some((ran, found)) = lab_with(directory.path(), "p2p", &values, &[]) else {
         return;
     };
-    agree(ran.says("the torrent"), &found);
+    agree(&ran.says("the torrent"), &found);
 
     // What is said to be the same is what was asked for, and what the records have.
     let table = "connections, by application";
@@ -142,7 +142,7 @@ fn every_application_is_known_and_treated_as_the_policy_says() {
 #[test]
 fn response_times_of_https_are_estimated() {
     let directory = tempfile::tempdir().unwrap();
-    let Some((ran, found)) = lab(directory.path(), &["tls", "--duration", "1500ms"]) else {
+    let Some((ran, found)) = lab_alone(directory.path(), &["tls", "--duration", "1500ms"]) else {
         return;
     };
     // Times are those of a machine that does other things too: what was counted is judged here.

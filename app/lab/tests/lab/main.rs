@@ -12,6 +12,7 @@ mod scenarios;
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::RwLock;
 
 use linkweir_testkit::ran::{self, Ran, ended, skipped};
 use serde_json::Value;
@@ -35,6 +36,19 @@ fn run(words: &[&str]) -> Ran {
 /// Runs the laboratory, which keeps its files in `kept` of a directory; gives how it ended and its summary.
 /// `None`, with a message, where the machine cannot run it.
 fn lab(directory: &Path, words: &[&str]) -> Option<(Ran, Value)> {
+    let _beside = MACHINE.read();
+    lab_beside(directory, words)
+}
+
+/// The same with the machine for itself: beside so much work others lose what they would not lose alone.
+fn lab_alone(directory: &Path, words: &[&str]) -> Option<(Ran, Value)> {
+    let _alone = MACHINE.write();
+    lab_beside(directory, words)
+}
+
+static MACHINE: RwLock<()> = RwLock::new(());
+
+fn lab_beside(directory: &Path, words: &[&str]) -> Option<(Ran, Value)> {
     let (keep, summary) = (directory.join("kept"), directory.join("lab.json"));
     let (keep, path) = (keep.display().to_string(), summary.display().to_string());
     let fixed = ["lab", "--no-console", "--keep", &keep, "--summary", &path];
@@ -72,8 +86,8 @@ fn lab_with(
 }
 
 /// All observers agree, and the laboratory says so.
-fn agree(ran: Ran, found: &Value) {
-    let ran = ran.exits(0);
+fn agree(ran: &Ran, found: &Value) {
+    assert_eq!(ran.code, Some(0), "{}\n{}", ran.stderr, ran.stdout);
     assert!(ran.stdout.contains("\nAll "), "{}", ran.stdout);
     assert_eq!(found["agree"], true);
 }

@@ -14,7 +14,7 @@ fn everybody_sees_the_same() {
     let Some((ran, found)) = lab(directory.path(), &words) else {
         return;
     };
-    agree(ran.says("the gateway"), &found);
+    agree(&ran.says("the gateway"), &found);
 
     // What is said to be the same is what the log and the records have.
     let log = fs::read_to_string(directory.path().join("kept/web/access.log")).unwrap();
@@ -59,7 +59,7 @@ fn what_is_lost_is_sent_again_and_everybody_counts_it() {
     let Some((ran, found)) = lab(directory.path(), &words) else {
         return;
     };
-    agree(ran, &found);
+    agree(&ran, &found);
     let keep = directory.path().join("kept");
 
     // Something was lost both ways, some came late, and the server sent at least as much again.
@@ -125,7 +125,7 @@ fn what_is_lost_is_announced() {
     let Some((ran, found)) = lab(directory.path(), &words) else {
         return;
     };
-    agree(ran, &found);
+    agree(&ran, &found);
     let keep = directory.path().join("kept");
 
     // What fails open let something through and says so, what fails closed let nothing through.
