@@ -162,12 +162,14 @@ pub(crate) fn run(args: &[String]) -> Outcome {
     let mut differing = 0;
     let mut excepted = 0;
     let files = files(&captures, part.as_deref())?;
-    for (name, truth_file) in &files {
-        let theirs = truth::read(truth_file)?;
+    let read = shell::side_by_side(&files, |(name, truth_file)| {
         let capture = captures.join("pcaps").join(name);
-        let ours = match ours::read(&binary, &capture) {
-            Ok(ours) => ours,
-            Err(error) => {
+        Ok((truth::read(truth_file)?, ours::read(&binary, &capture)?))
+    });
+    for ((name, _), read) in files.iter().zip(read) {
+        let (theirs, ours) = match read {
+            Ok(both) => both,
+            Err::<_, anyhow::Error>(error) => {
                 println!("{name}: {error:#}");
                 differing += 1;
                 continue;
