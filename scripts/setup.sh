@@ -19,7 +19,7 @@ task=${1:-build}
 # librdkafka is C, and asks for a C++ compiler too.
 base="gcc:cc g++:c++ make:make libc6-dev: ca-certificates:"
 lab="iproute2:ip ethtool:ethtool util-linux:unshare procps:sysctl iptables:iptables nftables:nft nginx:nginx clamav-daemon:clamd"
-tests="$lab aria2:aria2c opentracker:opentracker mktorrent:mktorrent nfdump:nfcapd rrdtool:rrdtool rrdcached:rrdcached chromium:chromium python3-venv: prometheus:prometheus openssl:openssl tshark:tshark libpcap0.8: gzip:gzip zstd:zstd xz-utils:xz lz4:lz4 wrk:wrk curl:curl nghttp2-client:nghttp tcpdump:tcpdump openjdk-17-jre-headless:java maven:mvn"
+tests="$lab aria2:aria2c opentracker:opentracker mktorrent:mktorrent nfdump:nfcapd rsyslog:rsyslogd rrdtool:rrdtool rrdcached:rrdcached chromium:chromium python3-venv: prometheus:prometheus openssl:openssl tshark:tshark libpcap0.8: gzip:gzip zstd:zstd xz-utils:xz lz4:lz4 wrk:wrk curl:curl nghttp2-client:nghttp tcpdump:tcpdump openjdk-17-jre-headless:java maven:mvn"
 case $task in
 build) needed=$base ;;
 demo) needed="$base $lab" ;;
@@ -77,7 +77,7 @@ may_install() {
 
 # Debian starts the services of what it installs; here the programs alone are wanted.
 say_services() {
-    for entry in nginx:nginx nfdump:nfdump rrdcached:rrdcached squid:squid prometheus:prometheus opentracker:opentracker \
+    for entry in nginx:nginx nfdump:nfdump rrdcached:rrdcached rsyslog:rsyslog squid:squid prometheus:prometheus opentracker:opentracker \
         "clamav-daemon:clamav-daemon clamav-freshclam"; do
         case " $missing " in
         *" ${entry%%:*} "*) say "the service of ${entry%%:*} is not needed: systemctl disable --now ${entry#*:}" ;;

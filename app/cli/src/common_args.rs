@@ -1,16 +1,18 @@
 //! Flags and formats that several commands have.
 
+use std::io::IsTerminal as _;
 use std::time::Duration;
 
 use anyhow::anyhow;
+use chrono::TimeZone as _;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueHint};
 use linkweir_proto::application::Application;
 use linkweir_record::{HeaderNames, HttpKind};
-use linkweir_sink::{Format, OutputOptions, Partition};
+use linkweir_sink::{Format, OutputOptions, Partition, TableOptions, TimeStyle};
 
 use crate::clock::wall_clock;
-use crate::exit::{Wrong, warn};
+use crate::exit::{Wrong, wants_colours, warn};
 use crate::files::OverwriteArgs;
 use crate::signals::is_stopping;
 use crate::units;
@@ -95,10 +97,85 @@ impl HeaderArgs {
     }
 }
 
-/// What destinations that keep or carry many records want to know.
+/// Which records are written, what of them, and how they look on a terminal.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Output")]
+pub(crate) struct ChoiceArgs {
+    /// Write only records that match this expression over the columns (`linkweir schema`), for example
+    /// `status >= 500 and response_time > 1s and host ~ "shop"`: `=` `!=` `<` `<=` `>` `>=`, `~` (regular
+    /// expression, ignoring case), `in (A, B)`, `and` `or` `not` and parentheses; a column alone asks whether it has a
+    /// value, a comparison with an empty column is false. The beginning of a name up to a `_` is enough where it is
+    /// the only one; an address may be a network. Totals, the live view and reports still take everything.
+    #[arg(long = "where", value_name = "EXPR")]
+    pub(crate) condition: Option<String>,
+
+    /// Write only these columns, in this order; in `text`, `jsonl`, `csv` and `spreadsheet` [default: those of the format].
+    #[arg(long, value_name = "COLUMN,...", value_delimiter = ',')]
+    pub(crate) fields: Vec<String>,
+
+    /// Write at most this many records; the run ends with the last one, unless something else takes them all, such as a
+    /// report or the live view [default: all].
+    #[arg(long, value_name = "RECORDS", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) head: Option<u64>,
+
+    /// Show times in a table as time of day here (`local`) or in UTC (`utc`), in seconds since 1970 (`epoch`), or since
+    /// the first record (`relative`).
+    #[arg(long, value_name = "local|utc|epoch|relative", default_value = "local", value_parser = time_style())]
+    pub(crate) time: TimeStyle,
+}
+
+impl ChoiceArgs {
+    /// Reads where this is, before privileges are given up: local time comes from files.
+    pub(crate) fn prepare(&self) {
+        offset_s(wall_clock());
+    }
+
+    /// The options of an output with them.
+    pub(crate) fn on(&self, options: OutputOptions) -> OutputOptions {
+        OutputOptions {
+            condition: self.condition.clone(),
+            head: self.head,
+            fields: self.fields.clone(),
+            table: TableOptions {
+                width: terminal_width(),
+                is_coloured: std::io::stdout().is_terminal() && wants_colours(),
+                time: self.time,
+                offset_s,
+            },
+            is_shown: std::io::stdout().is_terminal(),
+            ..options
+        }
+    }
+}
+
+/// Columns of the terminal on standard output, if that is one.
+fn terminal_width() -> Option<usize> {
+    if !std::io::stdout().is_terminal() {
+        return None;
+    }
+    let size = terminal_size::terminal_size_of(std::io::stdout());
+    size.map(|(terminal_size::Width(columns), _)| usize::from(columns))
+}
+
+/// How far local time is ahead of UTC at a moment, seconds.
+fn offset_s(nanos: u64) -> i32 {
+    let seconds = i64::try_from(nanos / 1_000_000_000).unwrap_or(i64::MAX);
+    let local = chrono::Local.timestamp_opt(seconds, 0).earliest();
+    local.map_or(0, |moment| moment.offset().local_minus_utc())
+}
+
+fn time_style() -> impl TypedValueParser<Value = TimeStyle> {
+    PossibleValuesParser::new(TimeStyle::ALL.map(TimeStyle::as_str))
+        .try_map(|name| TimeStyle::from_name(&name).ok_or("no such style"))
+}
+
+/// What destinations of records want to know.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Output")]
 pub(crate) struct StoreArgs {
+    #[command(flatten)]
+    pub(crate) choice: ChoiceArgs,
+
     #[command(flatten)]
     pub(crate) files: OverwriteArgs,
 
@@ -128,7 +205,7 @@ pub(crate) struct StoreArgs {
 impl StoreArgs {
     /// The options of an output; `is_live` where records come from an interface.
     pub(crate) fn options(&self, is_live: bool) -> OutputOptions {
-        OutputOptions {
+        self.choice.on(OutputOptions {
             wall_clock_ns: wall_clock,
             is_live,
             existing: self.files.existing(is_live),
@@ -139,7 +216,7 @@ impl StoreArgs {
             is_stopping,
             announce: warn,
             ..OutputOptions::default()
-        }
+        })
     }
 }
 

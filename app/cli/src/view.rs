@@ -24,7 +24,7 @@ use linkweir_wire::Timestamp;
 
 use crate::clock::timestamp;
 use crate::common_args::ViewArgs;
-use crate::exit::{Wrong, say, warn};
+use crate::exit::{Wrong, say, wants_colours, warn};
 use crate::signals::Signals;
 
 /// A kind of record that can be looked at while it comes.
@@ -425,7 +425,7 @@ impl<K: Viewed> Shown<K> {
             return Ok(());
         }
         let options = TopOptions {
-            is_coloured: std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()),
+            is_coloured: wants_colours(),
             // A file is read faster than anybody looks.
             stays: !self.is_live,
             is_all: !subject.writes && args.console.is_none() && args.alert.is_empty(),

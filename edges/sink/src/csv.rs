@@ -45,17 +45,21 @@ pub(crate) struct CsvEncoder {
 }
 
 impl CsvEncoder {
-    /// `csv`.
-    pub(crate) fn new<K: RecordKind>() -> Self {
-        Self::of::<K>(Reader::Program)
+    /// `csv` with these columns.
+    pub(crate) fn new<K: RecordKind>(chosen: &[usize]) -> Self {
+        Self::of::<K>(Reader::Program, chosen)
     }
 
-    /// `spreadsheet`.
-    pub(crate) fn for_spreadsheets<K: RecordKind>() -> Self {
-        Self::of::<K>(Reader::Spreadsheet)
+    /// `spreadsheet` with these columns.
+    pub(crate) fn for_spreadsheets<K: RecordKind>(chosen: &[usize]) -> Self {
+        Self::of::<K>(Reader::Spreadsheet, chosen)
     }
 
-    fn of<K: RecordKind>(reader: Reader) -> Self {
+    fn of<K: RecordKind>(reader: Reader, chosen: &[usize]) -> Self {
+        let fields = || {
+            let fields = chosen.iter();
+            fields.filter_map(|at| Some((*at, K::fields().get(*at)?)))
+        };
         let name = |field: &Field| match (reader, field.kind) {
             (Reader::Spreadsheet, FieldType::TimeNs) => field.name.trim_end_matches("_ns"),
             _ => field.name,
@@ -70,17 +74,16 @@ impl CsvEncoder {
         };
         // What stands behind the last that a shape has is empty in all its lines.
         let columns = |shape: usize| {
-            let fields = K::fields().iter().enumerate();
-            let has = |at: usize| K::has_column(shape, at);
-            let len = (0..fields.len()).rposition(has).map_or(0, |last| last + 1);
-            let fields = fields.take(len);
+            let has = |at: &usize| K::has_column(shape, *at);
+            let len = chosen.iter().rposition(has).map_or(0, |last| last + 1);
+            let fields = fields().take(len);
             fields.map(|(at, field)| column(shape, at, field)).collect()
         };
-        let names: Vec<&str> = K::fields().iter().map(name).collect();
+        let names: Vec<&str> = fields().map(|(_, field)| name(field)).collect();
         let mut encoder = Self {
             header: names.join(",").into_bytes(),
             columns: Shapes::new::<K>(columns),
-            commas: vec![b','; K::fields().len()],
+            commas: vec![b','; chosen.len()],
             reader,
         };
         let mut header = std::mem::take(&mut encoder.header);
@@ -210,7 +213,7 @@ mod tests {
         };
         flows.push(row, &FlowText::default());
         let mut out = Vec::new();
-        let mut encoder = CsvEncoder::new::<FlowKind>();
+        let mut encoder = CsvEncoder::new::<FlowKind>(&crate::format::all_columns::<FlowKind>());
         Encoder::<FlowKind>::record(&mut encoder, &flows.get(0).unwrap(), &mut out);
         let line = String::from_utf8(out).unwrap();
         assert!(line.contains(",\"sack,dup_acks\","), "{line}");

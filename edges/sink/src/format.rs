@@ -7,6 +7,8 @@ use linkweir_record::RecordKind;
 /// How records are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
+    /// Aligned cells for people.
+    Table,
     /// The paper's line: columns joined by `|`, no header.
     Text,
     /// One JSON object a line.
@@ -27,7 +29,8 @@ pub enum Format {
 
 impl Format {
     /// All formats.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
+        Self::Table,
         Self::Text,
         Self::Jsonl,
         Self::Csv,
@@ -42,6 +45,7 @@ impl Format {
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
+            Self::Table => "table",
             Self::Text => "text",
             Self::Jsonl => "jsonl",
             Self::Csv => "csv",
@@ -126,6 +130,26 @@ pub(crate) fn own_column<K: RecordKind>(shape: usize, column: usize) -> usize {
     }
 }
 
+/// All columns of a kind.
+pub(crate) fn all_columns<K: RecordKind>() -> Vec<usize> {
+    (0..K::fields().len()).collect()
+}
+
+/// The columns that a destination has: those that were chosen, or those of the format.
+///
+/// # Errors
+/// The name of one that is none.
+pub(crate) fn chosen_columns<K: RecordKind>(
+    fields: &[String],
+    others: impl FnOnce() -> Vec<usize>,
+) -> Result<Vec<usize>, String> {
+    if fields.is_empty() {
+        return Ok(others());
+    }
+    let column = |name: &String| K::column(name).ok_or_else(|| name.clone());
+    fields.iter().map(column).collect()
+}
+
 /// Turns records into bytes. Every record is whole lines.
 pub(crate) trait Encoder<K: RecordKind>: 'static {
     /// Appends what stands at the start of a file opened at wall-clock time `now_ns`.
@@ -172,7 +196,7 @@ mod tests {
             "xml"
                 .parse::<Format>()
                 .unwrap_err()
-                .contains("text, jsonl, csv, zeek")
+                .contains("table, text, jsonl, csv, zeek")
         );
     }
 }

@@ -9,6 +9,8 @@
 use linkweir_record::{RecordKind, Value};
 
 use crate::escape::{Piece, hex, is_clean, push_digits};
+#[cfg(feature = "kafka")]
+use crate::format::all_columns;
 use crate::format::{Encoder, Shapes};
 use crate::number::{push_ip, push_millis6, push_u64};
 
@@ -26,18 +28,18 @@ struct Member {
 }
 
 impl JsonlEncoder {
-    /// Writes whole objects.
-    pub(crate) fn new<K: RecordKind>() -> Self {
-        Self::after::<K>('{')
+    /// Writes whole objects with these members.
+    pub(crate) fn new<K: RecordKind>(chosen: &[usize]) -> Self {
+        Self::after::<K>('{', chosen)
     }
 
     /// Writes the rest of objects that have been opened and have a key already.
     #[cfg(feature = "kafka")]
     pub(crate) fn inside<K: RecordKind>() -> Self {
-        Self::after::<K>(',')
+        Self::after::<K>(',', &all_columns::<K>())
     }
 
-    fn after<K: RecordKind>(first: char) -> Self {
+    fn after<K: RecordKind>(first: char, chosen: &[usize]) -> Self {
         let member = |(at, column): (usize, usize)| {
             let lead = if at == 0 { first } else { ',' };
             let name = K::fields().get(column).map_or("", |field| field.name);
@@ -47,7 +49,7 @@ impl JsonlEncoder {
             }
         };
         let members = |shape: usize| {
-            let columns = 0..K::fields().len();
+            let columns = chosen.iter().copied();
             let columns = columns.filter(|column| K::has_column(shape, *column));
             columns.enumerate().map(member).collect()
         };

@@ -5,6 +5,7 @@
 //! columns. Text from the network is escaped in every format, each in its own way (see the encoders).
 #![forbid(unsafe_code)]
 
+mod chosen;
 #[cfg(feature = "parquet")]
 mod columnar;
 mod csv;
@@ -22,7 +23,10 @@ mod output;
 mod rotate;
 mod series;
 mod sink;
+mod syslog;
+mod table;
 mod text;
+mod transport;
 mod zeek;
 
 pub use document::Document;
@@ -34,3 +38,4 @@ pub use output::io_error;
 pub use rotate::Rotation;
 pub use series::{announce_name, exists};
 pub use sink::open_sink;
+pub use table::{TableOptions, TimeStyle};

@@ -198,12 +198,22 @@ pub fn push_millis6(out: &mut Vec<u8>, nanos: u64) {
 /// A moment by ISO 8601 with nine decimals, UTC: `2026-11-21T02:17:48.123456789Z`.
 pub(crate) fn push_moment(out: &mut Vec<u8>, nanos: u64) {
     let (seconds, rest) = split(nanos);
+    push_date_time(out, seconds, &format_args!("{rest:09}"));
+}
+
+/// A moment as syslog has it, with six decimals (RFC 5424 sec. 6.2.3): `2026-11-21T02:17:48.123456Z`.
+pub(crate) fn push_rfc3339(out: &mut Vec<u8>, nanos: u64) {
+    let (seconds, rest) = split(nanos);
+    push_date_time(out, seconds, &format_args!("{:06}", rest / 1_000));
+}
+
+fn push_date_time(out: &mut Vec<u8>, seconds: u64, decimals: &std::fmt::Arguments<'_>) {
     let (year, month, day) = date_of_days(seconds / 86_400);
     let of_day = seconds % 86_400;
     // Writing to a vector cannot fail.
     let _unfailing = write!(
         out,
-        "{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}.{rest:09}Z",
+        "{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}.{decimals}Z",
         of_day / 3600,
         of_day / 60 % 60,
         of_day % 60

@@ -1,6 +1,7 @@
 //! How a destination is written, beyond its format.
 
 use crate::rotate::{Period, Rotation};
+use crate::table::TableOptions;
 
 /// How a destination is written, beyond its format.
 #[derive(Debug, Clone)]
@@ -29,6 +30,16 @@ pub struct OutputOptions {
     pub probe: String,
     /// Settings of the client of a message broker, by name.
     pub kafka: Vec<(String, String)>,
+    /// A condition ([`linkweir_record::Filter`]) that records must meet to be written.
+    pub condition: Option<String>,
+    /// How many records are written at most; the destination is complete then, and takes no more.
+    pub head: Option<u64>,
+    /// The columns of `text`, `jsonl`, `csv` and `spreadsheet`, in this order; none: those of the format.
+    pub fields: Vec<String>,
+    /// How `table` looks.
+    pub table: TableOptions,
+    /// Whether standard output is a terminal, on which people read: lines are a `table` there, where nothing else is said.
+    pub is_shown: bool,
     /// Whether the user has asked the run to stop: what waits for a destination waits less then.
     pub is_stopping: fn() -> bool,
     /// Tells people something that is not a failure: that files were deleted, that a broker is back.
@@ -95,6 +106,11 @@ impl Default for OutputOptions {
             budget: None,
             probe: String::new(),
             kafka: Vec::new(),
+            condition: None,
+            head: None,
+            fields: Vec::new(),
+            table: TableOptions::default(),
+            is_shown: false,
             is_stopping: || false,
             announce: |_| {},
         }

@@ -7,17 +7,20 @@ use std::path::Path;
 use linkweir_engine::{Sink, SinkError, SinkLosses};
 use linkweir_record::{RecordBatch, RecordKind};
 
+use crate::chosen::chosen;
 #[cfg(feature = "parquet")]
 use crate::columnar;
 use crate::csv::CsvEncoder;
-use crate::format::{Encoder, Format};
+use crate::format::{Encoder, Format, all_columns, chosen_columns};
 use crate::ipfix;
 use crate::jsonl::JsonlEncoder;
 use crate::options::OutputOptions;
 use crate::output::{Place, place};
 use crate::rotate::{Period, Rotation};
 use crate::series::Series;
-use crate::text::TextEncoder;
+use crate::syslog::{SyslogSink, is_syslog};
+use crate::table::TableEncoder;
+use crate::text::{TextEncoder, own_line};
 use crate::zeek::{ZeekEncoder, ZeekJsonEncoder};
 
 /// Bytes collected before a write: large enough to make the system call free, small enough to stay
@@ -39,6 +42,10 @@ const WRITE_BYTES: usize = 64 << 10;
 /// With a partition ([`OutputOptions::partition`]) the destination is a directory, which is made where it
 /// is missing; files appear in directories below it by the time of their records.
 ///
+/// It gets the records that [`OutputOptions::condition`] and [`OutputOptions::head`] let through.
+///
+/// `syslog://host:port` (UDP) and `syslog+tcp://host:port` send each record as a message with a JSON object.
+///
 /// Collectors of flows (`ipfix://`) are opened by [`open_ipfix`](crate::open_ipfix).
 ///
 /// `kafka://broker[:port][,broker...]/topic` sends records of any kind to a topic, as `jsonl` objects
@@ -54,9 +61,45 @@ pub fn open_sink<K: RecordKind>(
     format: Option<Format>,
     options: OutputOptions,
 ) -> Result<Box<dyn Sink<K>>, SinkError> {
+    chosen(destination, options, |options| {
+        open_whole(destination, format, options)
+    })
+}
+
+/// Opens a destination that gets all records it is given.
+fn open_whole<K: RecordKind>(
+    destination: &str,
+    format: Option<Format>,
+    options: OutputOptions,
+) -> Result<Box<dyn Sink<K>>, SinkError> {
+    let refuse = |message: String| SinkError::Refused {
+        destination: destination.to_owned(),
+        message,
+    };
+    let has_fields = !options.fields.is_empty();
+    let all_fields = |what: &str| match has_fields {
+        true => Err(refuse(format!(
+            "--fields does not go with {what}, which has all columns"
+        ))),
+        false => Ok(()),
+    };
+    let columns = |others: fn() -> Vec<usize>| {
+        chosen_columns::<K>(&options.fields, others).map_err(|name| {
+            let kind = K::NAME;
+            refuse(format!(
+                "--fields: no column `{name}`; `linkweir schema {kind}` lists the columns"
+            ))
+        })
+    };
+    if is_syslog(destination) {
+        let columns = columns(all_columns::<K>)?;
+        let sink = SyslogSink::<K>::open(destination, &columns, &options)?;
+        return Ok(Box::new(sink));
+    }
     if let Some((scheme, _)) = destination.split_once("://") {
         #[cfg(feature = "kafka")]
         if crate::kafka::is_topic(scheme) {
+            all_fields("a topic")?;
             let sink = crate::kafka::KafkaSink::<K>::open(destination, options)?;
             return Ok(Box::new(sink));
         }
@@ -64,34 +107,63 @@ pub fn open_sink<K: RecordKind>(
     }
     #[cfg(feature = "parquet")]
     if let Some(partition) = options.partition {
+        all_fields("--partition")?;
         return columnar::open_partitioned(destination, format, partition, options);
     }
     let place = place(destination)?;
     let format = match (format, &place) {
         (Some(format), _) => format,
         (None, Place::File(_)) => format_of(destination)?,
+        (None, Place::Stdout) if options.is_shown && !has_fields && !K::line().is_empty() => {
+            Format::Table
+        }
         (None, _) => Format::Text,
     };
     Ok(match format {
-        Format::Text => boxed(destination, place, options, TextEncoder::new::<K>())?,
-        Format::Jsonl => boxed(destination, place, options, JsonlEncoder::new::<K>())?,
-        Format::Csv => boxed(destination, place, options, CsvEncoder::new::<K>())?,
+        Format::Table => {
+            all_fields("the format `table`")?;
+            if K::line().is_empty() {
+                return Err(refuse(format!("no table of records of kind `{}`", K::NAME)));
+            }
+            let encoder = TableEncoder::new::<K>(options.table);
+            boxed(destination, place, options, encoder)?
+        }
+        Format::Text => {
+            let encoder = TextEncoder::new::<K>(&columns(own_line::<K>)?);
+            boxed(destination, place, options, encoder)?
+        }
+        Format::Jsonl => {
+            let encoder = JsonlEncoder::new::<K>(&columns(all_columns::<K>)?);
+            boxed(destination, place, options, encoder)?
+        }
+        Format::Csv => {
+            let encoder = CsvEncoder::new::<K>(&columns(all_columns::<K>)?);
+            boxed(destination, place, options, encoder)?
+        }
         Format::Zeek => {
+            all_fields("Zeek's logs")?;
             let encoder = ZeekEncoder::new::<K>(options.has_internal_networks);
             boxed(destination, place, options, encoder)?
         }
         Format::ZeekJson => {
+            all_fields("Zeek's logs")?;
             let encoder = ZeekJsonEncoder::new::<K>(options.has_internal_networks);
             boxed(destination, place, options, encoder)?
         }
         Format::Spreadsheet => {
-            let encoder = CsvEncoder::for_spreadsheets::<K>();
+            let encoder = CsvEncoder::for_spreadsheets::<K>(&columns(all_columns::<K>)?);
             boxed(destination, place, options, encoder)?
         }
         #[cfg(feature = "parquet")]
-        Format::Parquet => columnar::open_parquet(destination, place, options)?,
+        Format::Parquet => {
+            all_fields("the format `parquet`")?;
+            columnar::open_parquet(destination, place, options)?
+        }
         #[cfg(feature = "parquet")]
-        Format::Arrow => columnar::open_arrow(destination, place, options)?,
+        Format::Arrow => {
+            all_fields("the format `arrow`")?;
+            columnar::open_arrow(destination, place, options)?
+        }
         #[cfg(not(feature = "parquet"))]
         Format::Parquet | Format::Arrow => {
             return Err(SinkError::Refused {

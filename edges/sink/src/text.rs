@@ -19,16 +19,23 @@ pub(crate) struct TextEncoder {
 }
 
 impl TextEncoder {
-    pub(crate) fn new<K: RecordKind>() -> Self {
+    /// Lines of these columns.
+    pub(crate) fn new<K: RecordKind>(chosen: &[usize]) -> Self {
         let columns = |shape: usize| {
-            let columns = K::text_line().iter().filter_map(|name| K::column(name));
-            columns.map(|at| own_column::<K>(shape, at)).collect()
+            let columns = chosen.iter();
+            columns.map(|at| own_column::<K>(shape, *at)).collect()
         };
         Self {
             columns: Shapes::new::<K>(columns),
             moments: Moments::new(),
         }
     }
+}
+
+/// The columns of the line of the kind.
+pub(crate) fn own_line<K: RecordKind>() -> Vec<usize> {
+    let names = K::text_line().iter();
+    names.filter_map(|name| K::column(name)).collect()
 }
 
 /// Longest line that is checked as a whole: no lane of [`is_clean_line`] can overflow.
@@ -139,7 +146,7 @@ mod tests {
             let mut batch = HttpBatch::default();
             let text = Text { uri: &uri, host: host.as_bytes(), user_agent: &agent, ..Text::default() };
             batch.push(HttpRow::default(), &text);
-            let mut encoder = TextEncoder::new::<HttpKind>();
+            let mut encoder = TextEncoder::new::<HttpKind>(&own_line::<HttpKind>());
             let mut out = Vec::new();
             for view in batch.views() {
                 Encoder::<HttpKind>::record(&mut encoder, &view, &mut out);

@@ -167,6 +167,13 @@ impl<K: RecordKind> Outputs<K> {
         self.sample.as_ref().map(|sample| sample.counts)
     }
 
+    /// Records that destinations of the user were not to have, by a condition; of several destinations it is the same.
+    #[must_use]
+    pub fn left_out(&self) -> u64 {
+        let all = self.all.iter().map(|output| output.sink.left_out());
+        all.max().unwrap_or(0)
+    }
+
     /// Adds what looks at the records without being a destination: a report, live statistics.
     pub fn add_observer(&mut self, sink: Box<dyn Sink<K>>) {
         self.push(None, sink, None);

@@ -59,6 +59,8 @@ pub struct RunReport {
     pub losses: Vec<Loss>,
     /// What was sampled of the records, if that was asked for; known at the end.
     pub sample: Option<SampleCounts>,
+    /// Records that were not written because they did not meet a condition; known at the end.
+    pub left_out: u64,
     /// All records from before this were handed to the outputs.
     pub complete_to: Timestamp,
     /// Whether it came to nothing because of its inputs: without a packet, and they were unusable, damaged, or left
@@ -180,6 +182,7 @@ impl<'s, T: Stage> Run<'s, T> {
         };
         self.report.losses = self.outputs.losses();
         self.report.sample = self.outputs.sampled();
+        self.report.left_out = self.outputs.left_out();
         (self.report, outcome)
     }
 

@@ -349,6 +349,11 @@ pub trait Sink<K: RecordKind> {
         SinkLosses::default()
     }
 
+    /// Records that it was given and was not to have: those that a condition left out.
+    fn left_out(&self) -> u64 {
+        0
+    }
+
     /// Everything has been written: complete the output (rename temporary files, write footers).
     ///
     /// # Errors

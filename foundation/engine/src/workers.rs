@@ -177,6 +177,7 @@ where
         merge(&mut total, report.each.iter(), &state);
         total.losses = outputs.losses();
         total.sample = outputs.sampled();
+        total.left_out = outputs.left_out();
         report.total = total;
         (report, result)
     })

@@ -5,6 +5,7 @@ use std::net::{IpAddr, Ipv6Addr};
 use crate::community_id;
 use crate::flow::Protocol;
 use crate::http::HttpState;
+use crate::line::{Cell, ENDS, LineCell};
 use crate::rows::Rows;
 use crate::schema::{
     Endpoint, Field, RecordBatch, RecordKind, Value, ZeekColumn, columns, opt, text,
@@ -318,6 +319,26 @@ impl RecordKind for DnsKind {
             "rcode_name",
             "answers",
         ]
+    }
+
+    fn line() -> &'static [LineCell] {
+        const CELLS: &[LineCell] = &[
+            LineCell::new("time", 12, Cell::Moment(&["query_ts_ns"])),
+            ENDS,
+            LineCell::new("response", 8, Cell::Span("response_time_ns")),
+            LineCell::optional("", 10, Cell::Bar("response_time_ns")),
+            LineCell::new(
+                "code",
+                8,
+                Cell::Outcome {
+                    of: &["rcode_name", "state"],
+                    good: &["NOERROR", "complete"],
+                },
+            ),
+            LineCell::new("type", 5, Cell::First(&["qtype_name"])),
+            LineCell::new("query", 20, Cell::Texts(&["query", "answers"], " ")),
+        ];
+        CELLS
     }
 
     fn zeek_columns() -> &'static [(&'static str, ZeekColumn)] {

@@ -5,6 +5,7 @@
 
 use std::net::{IpAddr, Ipv6Addr};
 
+use crate::line::{Cell, ENDS, LineCell};
 use crate::place::Place;
 use crate::schema::{
     Endpoint, Field, RecordBatch, RecordKind, Value, ZeekColumn, columns, opt, text,
@@ -396,6 +397,30 @@ impl RecordKind for GatewayKind {
             "to",
             "message",
         ]
+    }
+
+    fn line() -> &'static [LineCell] {
+        const CELLS: &[LineCell] = &[
+            LineCell::new("time", 12, Cell::Moment(&["ts_ns"])),
+            ENDS,
+            LineCell::new(
+                "event",
+                9,
+                Cell::Outcome {
+                    of: &["event"],
+                    good: &["decided", "file", "message"],
+                },
+            ),
+            LineCell::new("action", 7, Cell::First(&["action"])),
+            LineCell::new("application", 11, Cell::First(&["application"])),
+            LineCell::new("rule", 10, Cell::First(&["rule"])),
+            LineCell::new(
+                "what",
+                20,
+                Cell::Texts(&["host", "file_name", "detail", "message"], " "),
+            ),
+        ];
+        CELLS
     }
 
     fn zeek_columns() -> &'static [(&'static str, ZeekColumn)] {

@@ -9,6 +9,7 @@ pub use row::{HttpRow, HttpState};
 use crate::community_id;
 use crate::flow::Protocol;
 use crate::header::{self, HeaderNames, Slot};
+use crate::line::{Cell, ENDS, LineCell};
 use crate::place::Place;
 use crate::schema::{
     Endpoint, Field, RecordBatch, RecordKind, Value, ZeekColumn, columns, opt, text,
@@ -414,6 +415,31 @@ impl RecordKind for HttpKind {
             "host",
             "uri",
         ]
+    }
+
+    fn line() -> &'static [LineCell] {
+        const CELLS: &[LineCell] = &[
+            LineCell::new(
+                "time",
+                12,
+                Cell::Moment(&["request_ts_ns", "response_ts_ns"]),
+            ),
+            ENDS,
+            LineCell::new(
+                "status",
+                6,
+                Cell::Outcome {
+                    of: &["status_code", "state"],
+                    good: &["complete"],
+                },
+            ),
+            LineCell::new("response", 8, Cell::Span("response_time_ns")),
+            LineCell::optional("", 10, Cell::Bar("response_time_ns")),
+            // Of an estimate, which has no method, how sure it is.
+            LineCell::new("method", 7, Cell::First(&["method", "confidence"])),
+            LineCell::new("URL", 20, Cell::Texts(&["host", "uri"], "")),
+        ];
+        CELLS
     }
 
     fn zeek_columns() -> &'static [(&'static str, ZeekColumn)] {

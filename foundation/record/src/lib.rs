@@ -16,7 +16,8 @@ pub mod half;
 pub mod header;
 pub mod http;
 pub mod human;
-pub mod load;
+pub mod line;
+mod load;
 pub mod place;
 pub mod prefix;
 mod rows;
@@ -39,6 +40,7 @@ pub use gateway::{
 pub use half::{HalfBatch, HalfKind, HalfRow, HttpHalf};
 pub use header::{HeaderError, HeaderNames};
 pub use http::{HttpBatch, HttpKind, HttpRow, HttpState, HttpTransaction, Text};
+pub use line::{Cell, LineCell};
 pub use load::{LoadBatch, LoadKind, LoadRow, LoadSession};
 pub use place::{Place, PlaceCache, Places};
 pub use prefix::{IpNet, Prefix, PrefixError};

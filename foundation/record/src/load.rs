@@ -6,6 +6,7 @@
 
 use std::net::{IpAddr, Ipv6Addr};
 
+use crate::line::{Cell, ENDS, LineCell};
 use crate::schema::{
     Endpoint, Field, RecordBatch, RecordKind, Value, ZeekColumn, columns, opt, text,
 };
@@ -268,6 +269,30 @@ impl RecordKind for LoadKind {
             "response_bytes",
             "client_group",
         ]
+    }
+
+    fn line() -> &'static [LineCell] {
+        const CELLS: &[LineCell] = &[
+            LineCell::new(
+                "time",
+                12,
+                Cell::Moment(&["started_ts_ns", "planned_ts_ns"]),
+            ),
+            ENDS,
+            LineCell::new(
+                "status",
+                6,
+                Cell::Outcome {
+                    of: &["failure", "status_code"],
+                    good: &[],
+                },
+            ),
+            LineCell::new("response", 8, Cell::Span("response_time_ns")),
+            LineCell::optional("", 10, Cell::Bar("response_time_ns")),
+            LineCell::new("responses", 9, Cell::Counts(["requests", "responses"])),
+            LineCell::new("group", 8, Cell::First(&["client_group"])),
+        ];
+        CELLS
     }
 
     fn zeek_columns() -> &'static [(&'static str, ZeekColumn)] {

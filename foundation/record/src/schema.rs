@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 
+use crate::line::LineCell;
 use crate::short::Short;
 
 /// One value of one record.
@@ -142,6 +143,10 @@ pub trait RecordKind: Sized + 'static {
     }
     /// The names of the columns of the `text` format, in its order.
     fn text_line() -> &'static [&'static str];
+    /// The cells of a line for people on a terminal; none of a kind that nobody reads so.
+    fn line() -> &'static [LineCell] {
+        &[]
+    }
     /// Zeek's columns in Zeek's order: a field's name (empty: not measured, always `-`) and the column.
     fn zeek_columns() -> &'static [(&'static str, ZeekColumn)];
     /// The moment a record belongs to, for sorting and rates; nanoseconds since the epoch.

@@ -4,6 +4,7 @@ use std::net::{IpAddr, Ipv6Addr};
 
 use crate::community_id;
 use crate::flow::Protocol;
+use crate::line::{Cell, ENDS, LineCell};
 use crate::rows::Rows;
 use crate::schema::{
     Endpoint, Field, RecordBatch, RecordKind, Value, ZeekColumn, columns, opt, text,
@@ -356,6 +357,19 @@ impl RecordKind for TlsKind {
             "alpn",
             "established",
         ]
+    }
+
+    fn line() -> &'static [LineCell] {
+        const CELLS: &[LineCell] = &[
+            LineCell::new("time", 12, Cell::Moment(&["begin_ts_ns"])),
+            ENDS,
+            LineCell::new("handshake", 9, Cell::Span("handshake_time_ns")),
+            LineCell::optional("", 10, Cell::Bar("handshake_time_ns")),
+            LineCell::new("version", 7, Cell::First(&["tls_version"])),
+            LineCell::new("protocol", 8, Cell::First(&["alpn"])),
+            LineCell::new("server name", 20, Cell::First(&["sni"])),
+        ];
+        CELLS
     }
 
     fn zeek_columns() -> &'static [(&'static str, ZeekColumn)] {

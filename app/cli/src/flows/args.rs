@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum, ValueHint};
 use linkweir_flows::Classifier;
 use linkweir_sink::Format;
@@ -138,24 +139,10 @@ impl From<Rules> for Classifier {
 }
 
 /// How the records of flows are written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FlowFormat {
-    /// One line of the main columns.
-    Text,
-    /// One JSON object per line.
-    Jsonl,
-    /// Comma-separated, with a header.
-    Csv,
-    /// Zeek's conn.log, ssl.log or dns.log.
-    Zeek,
-    /// The same as JSON.
-    ZeekJson,
-    /// CSV that spreadsheets open without formulas or rounding.
-    Spreadsheet,
-    /// Apache Parquet, compressed by zstd.
-    Parquet,
-    /// A stream of Apache Arrow's IPC format.
-    Arrow,
+    /// As those of other kinds.
+    Lines(Format),
     /// Tstat's tree of logs and histograms; the destination is a directory.
     Tstat,
 }
@@ -163,18 +150,22 @@ pub(crate) enum FlowFormat {
 impl FlowFormat {
     /// The format of a file or stream; `None` for the tree.
     pub(crate) const fn lines(self) -> Option<Format> {
-        Some(match self {
-            Self::Text => Format::Text,
-            Self::Jsonl => Format::Jsonl,
-            Self::Csv => Format::Csv,
-            Self::Zeek => Format::Zeek,
-            Self::ZeekJson => Format::ZeekJson,
-            Self::Spreadsheet => Format::Spreadsheet,
-            Self::Parquet => Format::Parquet,
-            Self::Arrow => Format::Arrow,
-            Self::Tstat => return None,
-        })
+        match self {
+            Self::Lines(format) => Some(format),
+            Self::Tstat => None,
+        }
     }
+}
+
+/// The names of formats of flows.
+fn flow_formats() -> impl TypedValueParser<Value = FlowFormat> {
+    let names = Format::ALL.iter().map(|format| format.as_str());
+    PossibleValuesParser::new(names.chain(["tstat"])).try_map(|name| match name.as_str() {
+        "tstat" => Ok(FlowFormat::Tstat),
+        name => Format::from_name(name)
+            .map(FlowFormat::Lines)
+            .ok_or("no such format"),
+    })
 }
 
 /// What there is a record of.
@@ -199,9 +190,10 @@ pub(crate) struct FlowStoreArgs {
     #[arg(long, value_name = "KIND", default_value = "flow")]
     pub(crate) kind: FlowRecords,
 
-    /// Format of the records [default: by the extension: .jsonl .json .ndjson, .csv, .parquet, .arrow,
-    /// .zeek or conn.log, ssl.log, dns.log, .zeek.json, .txt .text .log; otherwise text].
-    #[arg(long, value_name = "FORMAT")]
+    /// Format of the records; `spreadsheet` is CSV without formulas and with rounded times, `table` is for people, `tstat`
+    /// is Tstat's tree of logs and histograms in a directory [default: by the extension: .jsonl .json .ndjson, .csv,
+    /// .parquet, .arrow, .zeek or conn.log, ssl.log, dns.log, .zeek.json, .txt .text .log; on a terminal table; otherwise text].
+    #[arg(long, value_name = "FORMAT", value_parser = flow_formats())]
     pub(crate) format: Option<FlowFormat>,
 
     /// Interval of the histograms, the archive and the RRDs.

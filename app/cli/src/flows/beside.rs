@@ -36,6 +36,10 @@ impl<K: RecordKind> Sink<FlowKind> for Beside<K> {
         self.sink.rotate()
     }
 
+    fn left_out(&self) -> u64 {
+        self.sink.left_out()
+    }
+
     fn miss(&mut self, batch: &FlowBatch) {
         self.sink.miss((self.records)(batch));
     }

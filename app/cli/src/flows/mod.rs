@@ -148,10 +148,16 @@ impl Passive for FlowsArgs {
                 "--format tstat writes a tree: name its directory with -w DIR".to_owned()
             )));
         }
-        if self.sample.sample.is_some() && store.format == Some(FlowFormat::Tstat) {
-            return Err(anyhow!(Wrong(
-                "--sample: the histograms of --format tstat count every flow; sample another format".to_owned()
-            )));
+        let some = match (self.sample.sample, options.condition.as_ref(), options.head) {
+            (Some(_), ..) => "--sample",
+            (_, Some(_), _) => "--where",
+            (.., Some(_)) => "--head",
+            _ => "",
+        };
+        if !some.is_empty() && store.format == Some(FlowFormat::Tstat) {
+            return Err(anyhow!(Wrong(format!(
+                "{some}: the histograms of --format tstat count every flow; choose another format"
+            ))));
         }
         self.check_kind(destinations)?;
         let mut outputs = Outputs::default();

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueHint};
 use linkweir_sink::{Format, Rotation};
 
-use crate::common_args::{StoreArgs, ViewArgs, applications, formats};
+use crate::common_args::{ChoiceArgs, StoreArgs, ViewArgs, applications, formats};
 use crate::files::OverwriteArgs;
 
 const POLICY: &str = "A policy:
@@ -106,9 +106,12 @@ pub(crate) struct CheckArgs {
     pub(crate) write: Vec<String>,
 
     /// Format of the events [default: by the extension: .jsonl .json .ndjson, .csv, .zeek, .txt .text .log;
-    /// otherwise text].
+    /// on a terminal table; otherwise text].
     #[arg(long, value_name = "FORMAT", value_parser = formats(), requires = "write")]
     pub(crate) format: Option<Format>,
+
+    #[command(flatten)]
+    pub(crate) choice: ChoiceArgs,
 
     #[command(flatten)]
     pub(crate) files: OverwriteArgs,
@@ -180,7 +183,7 @@ pub(crate) struct EventArgs {
     pub(crate) write: Vec<String>,
 
     /// Format of the events [default: by the extension: .jsonl .json .ndjson, .csv, .zeek, .txt .text .log;
-    /// otherwise text].
+    /// on a terminal table; otherwise text].
     #[arg(long, value_name = "FORMAT", value_parser = formats())]
     pub(crate) format: Option<Format>,
 

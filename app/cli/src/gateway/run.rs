@@ -528,6 +528,7 @@ fn summary(status: &GatewayStatus, report: &RunReport) -> serde_json::Value {
 }
 
 fn open_outputs(args: &RunArgs) -> anyhow::Result<Outputs<GatewayKind>> {
+    args.output.store.choice.prepare();
     let options = OutputOptions {
         rotation: args.output.rotate,
         ..args.output.store.options(true)

@@ -82,12 +82,12 @@ pub(super) fn run(args: &CheckArgs, config: &GatewayConfig) -> anyhow::Result<Ex
 }
 
 fn open_outputs(args: &CheckArgs) -> anyhow::Result<Outputs<GatewayKind>> {
-    let options = OutputOptions {
+    let options = args.choice.on(OutputOptions {
         wall_clock_ns: clock::wall_clock,
         announce: warn,
         existing: args.files.existing(false),
         ..OutputOptions::default()
-    };
+    });
     let destinations = outputs::destinations(&args.write, true);
     let mut outputs = outputs::open(&destinations, args.format, &options)?;
     if args.files.overwrite {

@@ -72,9 +72,9 @@ pub(crate) struct HttpArgs {
     #[command(flatten)]
     pub(crate) keys: KeyArgs,
 
-    /// Format of the records; `spreadsheet` is CSV without formulas and with rounded times [default: by
-    /// the extension: .jsonl .json .ndjson, .csv, .parquet, .arrow, .zeek or http.log, .zeek.json, .txt
-    /// .text .log; otherwise text].
+    /// Format of the records; `spreadsheet` is CSV without formulas and with rounded times, `table` is for people
+    /// [default: by the extension: .jsonl .json .ndjson, .csv, .parquet, .arrow, .zeek or http.log, .zeek.json, .txt
+    /// .text .log; on a terminal table; otherwise text].
     #[arg(long, value_name = "FORMAT", value_parser = formats(), help_heading = "Output")]
     pub(crate) format: Option<Format>,
 

@@ -66,6 +66,7 @@ struct Ready<'a, C: Passive> {
 impl<'a, C: Passive> Ready<'a, C> {
     fn new(command: &'a C) -> anyhow::Result<Self> {
         let flags = command.flags();
+        flags.output.store.choice.prepare();
         let is_covered = flags.has_top() || outputs::are_shown(&flags.destinations());
         let meter = Meter::start(flags.output.quiet || is_covered);
         let signals = Signals::install()?;

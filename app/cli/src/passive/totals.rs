@@ -126,6 +126,9 @@ impl<N: Counters> Totals<'_, N> {
             json.insert("sampled_estimate".to_owned(), sample.estimate().into());
             json.insert("sampled_error".to_owned(), sample.standard_error().into());
         }
+        if report.left_out > 0 {
+            json.insert("left_out_records".to_owned(), report.left_out.into());
+        }
         if let Some(packets) = self.packets {
             json.insert("pcap_out".to_owned(), packets.to_json());
         }
@@ -146,6 +149,7 @@ impl<N: Counters> Totals<'_, N> {
         rows.extend(fragments(self.fragments));
         N::add_rows(self, &mut rows);
         rows.extend(report.sample.map(|sample| sampled(sample, report.records)));
+        rows.extend(left_out(report));
         rows.extend(self.packets.map(PacketTotals::row));
         rows.extend(self.shares());
         screen::rows(&rows)
@@ -370,6 +374,13 @@ pub(crate) fn lost(
     let causes = causes.filter(|(_, count)| *count > 0);
     let causes = causes.map(|(cause, count)| (cause.to_owned(), count));
     causes.chain(outputs::lost(&report.losses)).collect()
+}
+
+/// The row of records that were not to be written.
+fn left_out(report: &RunReport) -> Option<Row> {
+    let (out, all) = (report.left_out, report.records);
+    let text = format!("{} of {}", thousands(out), counted(all, "record"));
+    (out > 0).then_some(("left out", text))
 }
 
 /// How many of the records the sample has.

@@ -262,12 +262,21 @@ fn records_on_a_terminal_have_no_progress_between_them() {
     assert_eq!(shown.matches("|GET|").count(), 636, "{shown}");
     for shown in [
         shown,
-        on_a_terminal("flows", "-"),
+        on_a_terminal("flows --format text", "-"),
         on_a_terminal("halves", "-"),
     ] {
         assert!(shown.contains("10.80.0."), "{shown}");
         assert!(!shown.contains('\u{1b}'), "{shown}");
     }
+}
+
+#[test]
+fn records_on_a_terminal_are_a_table() {
+    let shown = on_a_terminal("http", "-");
+    assert!(shown.contains("client → server"), "{shown}");
+    assert!(shown.contains("\u{1b}[32m200\u{1b}[0m"), "{shown}");
+    assert_eq!(shown.matches("  GET      ").count(), 636, "{shown}");
+    assert!(!shown.contains('|'), "{shown}");
 }
 
 #[test]

@@ -4,7 +4,7 @@
 //! afterwards.
 
 use anyhow::{Context, anyhow};
-use linkweir_cli::exit::{Exit, Wrong, say};
+use linkweir_cli::exit::{Exit, Wrong, say, wants_colours};
 use linkweir_cli::lab::LabArgs;
 use linkweir_cli::signals::Signals;
 use linkweir_cli::{conflicts, files};
@@ -119,8 +119,7 @@ fn show(report: &Report, is_taken: bool) -> anyhow::Result<()> {
         true => io::stderr().is_terminal(),
         false => io::stdout().is_terminal(),
     };
-    let wants_none = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-    let text = match is_seen && !wants_none {
+    let text = match is_seen && wants_colours() {
         true => format!("{report:#}"),
         false => report.to_string(),
     };

@@ -12,22 +12,23 @@
 //! Source: RFC 7011.
 
 mod element;
+mod message;
 mod template;
 #[cfg(test)]
 mod tests;
-mod transport;
 
 use linkweir_engine::{Sink, SinkError, SinkLosses};
 use linkweir_record::RecordBatch;
 use linkweir_record::flow::{Extent, Flow, FlowBatch, FlowKind};
 
+use crate::chosen::chosen;
 use crate::options::OutputOptions;
+use crate::transport::{Carrier, Sent, Transport, carrier, has_port};
+use message::{MAX_RECORD, Message};
 use template::{
     FlowTemplate, OPTIONS_SET, STATISTICS, Statistics, TEMPLATE_SET, TYPE_INFORMATION,
     describe_type_information, type_information,
 };
-use transport::{Carrier, Sent, Transport};
-use transport::{MAX_RECORD, Message};
 
 /// Templates are sent again over UDP after this time (RFC 7011 sec. 8.4 asks for a period; ten
 /// minutes is the usual one)
@@ -39,10 +40,12 @@ const TEMPLATE_MESSAGES: u64 = 1_000;
 /// The one observation domain of a run: its workers see parts of one traffic.
 const DOMAIN: u32 = 1;
 
+const SCHEME: &str = "ipfix";
+
 /// Whether a destination is a collector: `ipfix://`, `ipfix+udp://`, `ipfix+tcp://`.
 #[must_use]
 pub fn is_collector(destination: &str) -> bool {
-    (destination.split_once("://")).is_some_and(|(scheme, _)| carrier(scheme).is_some())
+    carrier(destination, SCHEME).is_some()
 }
 
 /// Sends flows to the collector that `destination` names. One that is away is not an error after opening:
@@ -55,15 +58,15 @@ pub fn open_ipfix(
     destination: &str,
     options: OutputOptions,
 ) -> Result<Box<dyn Sink<FlowKind>>, SinkError> {
-    Ok(Box::new(IpfixSink::open(destination, options)?))
-}
-
-fn carrier(scheme: &str) -> Option<Carrier> {
-    match scheme {
-        "ipfix" | "ipfix+udp" => Some(Carrier::Udp),
-        "ipfix+tcp" => Some(Carrier::Tcp),
-        _ => None,
+    if !options.fields.is_empty() {
+        return Err(SinkError::Refused {
+            destination: destination.to_owned(),
+            message: "--fields does not go with IPFIX, which has all columns".to_owned(),
+        });
     }
+    chosen(destination, options, |options| {
+        Ok(Box::new(IpfixSink::open(destination, options)?))
+    })
 }
 
 /// A sink of flows that sends them to a collector.
@@ -96,23 +99,10 @@ impl IpfixSink {
             destination: destination.to_owned(),
             message,
         };
-        let Some((carrier, address)) = destination
-            .split_once("://")
-            .and_then(|(scheme, address)| Some((carrier(scheme)?, address)))
-        else {
+        let Some((carrier, address)) = carrier(destination, SCHEME) else {
             return Err(refuse("not a collector: ipfix://HOST:PORT".to_owned()));
         };
-        let address = address.strip_suffix('/').unwrap_or(address);
-        // `rsplit_once` would take the last group of `::1` for a port.
-        let port = address
-            .rsplit_once(':')
-            .filter(|(host, _)| {
-                !host.is_empty()
-                    && (!host.contains(':') || (host.starts_with('[') && host.ends_with(']')))
-            })
-            .and_then(|(_, port)| port.parse::<u16>().ok())
-            .filter(|port| *port > 0);
-        if port.is_none() {
+        if !has_port(&address) {
             return Err(refuse(
                 "a collector is host:port, for example ipfix://collector.example:4739 or \
                  ipfix://[2001:db8::1]:4739"
@@ -122,7 +112,7 @@ impl IpfixSink {
         if options.rotation.is_some() {
             return Err(refuse("only a file can be rotated".to_owned()));
         }
-        let transport = Transport::open(carrier, address).map_err(|source| SinkError::Io {
+        let transport = Transport::open(carrier, &address).map_err(|source| SinkError::Io {
             destination: destination.to_owned(),
             source,
         })?;

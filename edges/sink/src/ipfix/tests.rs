@@ -6,8 +6,8 @@ use linkweir_record::RecordBatch;
 use linkweir_record::flow::{FlowBatch, FlowRow, FlowSide, FlowText, Protocol};
 use proptest::prelude::*;
 
+use super::message::{MAX_MESSAGE, MAX_RECORD, Message};
 use super::template::{FlowTemplate, number, text};
-use super::transport::{MAX_MESSAGE, MAX_RECORD, Message};
 
 fn hex(text: &str) -> Vec<u8> {
     let digits: Vec<u8> = text.bytes().filter(u8::is_ascii_hexdigit).collect();

@@ -24,6 +24,7 @@ pub use row::{Anomaly, Extent, FlowRow, FlowSide, FlowState, Protocol, RttRow};
 pub use row::{MESSAGE_TEXTS, Message, MessageKind, MessageRow};
 pub use stream::{Jitter, MediaPart, ReportPart, StreamEnd, StreamKinds, StreamPart, StreamRow};
 
+use crate::line::{Cell, LineCell};
 use crate::schema::{Endpoint, Field, RecordKind, Value, ZeekColumn};
 
 /// The columns that Tstat's `log_tcp_complete` has, from the first.
@@ -191,6 +192,32 @@ impl RecordKind for FlowKind {
             "sni",
             "fqdn",
         ]
+    }
+
+    fn line() -> &'static [LineCell] {
+        const CELLS: &[LineCell] = &[
+            LineCell::new("time", 12, Cell::Moment(&["first"])),
+            LineCell::new(
+                "client → server",
+                33,
+                Cell::Ends(["c_ip", "c_port", "s_ip", "s_port"]),
+            ),
+            LineCell::new("", 3, Cell::First(&["protocol"])),
+            LineCell::new("duration", 8, Cell::Span("durat")),
+            LineCell::new("packets", 9, Cell::Counts(["c_pkts_all", "s_pkts_all"])),
+            LineCell::new("bytes", 13, Cell::Bytes(["c_bytes_all", "s_bytes_all"])),
+            LineCell::optional(
+                "state",
+                6,
+                Cell::Outcome {
+                    of: &["state"],
+                    good: &["closed", "idle", "open", "reused"],
+                },
+            ),
+            LineCell::new("application", 11, Cell::First(&["application"])),
+            LineCell::new("name", 16, Cell::First(&["sni", "fqdn"])),
+        ];
+        CELLS
     }
 
     fn zeek_columns() -> &'static [(&'static str, ZeekColumn)] {

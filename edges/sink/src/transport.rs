@@ -1,4 +1,4 @@
-//! How messages get to the collector: UDP (RFC 7011 sec. 10.3) or TCP (sec. 10.4).
+//! How messages get to a collector: UDP (RFC 7011 sec. 10.3, RFC 5426) or TCP (RFC 7011 sec. 10.4, RFC 6587).
 
 use std::io::{self, ErrorKind, Write};
 use std::net::{
@@ -21,14 +21,14 @@ const LONGEST_PAUSE_NS: u64 = 64_000_000_000;
 
 /// Which protocol carries the messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Carrier {
+pub(crate) enum Carrier {
     Udp,
     Tcp,
 }
 
 /// What became of a message.
 #[derive(Debug)]
-pub(super) enum Sent {
+pub(crate) enum Sent {
     /// It is on its way.
     Yes,
     /// It is on its way, but the collector had refused an earlier one.
@@ -41,14 +41,14 @@ pub(super) enum Sent {
 
 /// A way to the collector.
 #[derive(Debug)]
-pub(super) enum Transport {
+pub(crate) enum Transport {
     Udp(UdpSocket),
     Tcp(Connection),
 }
 
 /// A TCP connection that is made again when it breaks.
 #[derive(Debug)]
-pub(super) struct Connection {
+pub(crate) struct Connection {
     remote: SocketAddr,
     stream: Option<TcpStream>,
     /// When the next attempt may be made, and the pause after it.
@@ -58,7 +58,7 @@ pub(super) struct Connection {
 
 impl Transport {
     /// Resolves the name and connects.
-    pub(super) fn open(carrier: Carrier, address: &str) -> io::Result<Self> {
+    pub(crate) fn open(carrier: Carrier, address: &str) -> io::Result<Self> {
         let mut last = io::Error::new(ErrorKind::NotFound, "the name has no address");
         for remote in address.to_socket_addrs()? {
             let opened = match carrier {
@@ -82,7 +82,7 @@ impl Transport {
 
     /// Whether a message of this moment would be the first of a new connection; makes that
     /// connection where it is time to.
-    pub(super) fn renew(&mut self, now_ns: u64) -> bool {
+    pub(crate) fn renew(&mut self, now_ns: u64) -> bool {
         match self {
             Self::Tcp(connection) => connection.renew(now_ns),
             Self::Udp(_) => false,
@@ -90,7 +90,7 @@ impl Transport {
     }
 
     /// Sends one message.
-    pub(super) fn send(&mut self, message: &[u8], now_ns: u64) -> Sent {
+    pub(crate) fn send(&mut self, message: &[u8], now_ns: u64) -> Sent {
         match self {
             Self::Udp(socket) => send_datagram(socket, message),
             Self::Tcp(connection) => connection.send(message, now_ns),
@@ -98,7 +98,7 @@ impl Transport {
     }
 
     /// Says that nothing more comes.
-    pub(super) fn close(&mut self) {
+    pub(crate) fn close(&mut self) {
         if let Self::Tcp(connection) = self
             && let Some(stream) = connection.stream.take()
         {
@@ -178,103 +178,27 @@ impl Connection {
     }
 }
 
-/// Bytes of a message header.
-const HEADER: usize = 16;
-
-/// Bytes of a set header.
-const SET_HEADER: usize = 4;
-
-/// Longest message: fits an Ethernet frame with IPv6, UDP and a tunnel around it, so that it is
-/// never cut into fragments (RFC 7011 sec. 10.3.3).
-pub(super) const MAX_MESSAGE: usize = 1_400;
-
-/// Longest record that fits a message.
-pub(super) const MAX_RECORD: usize = MAX_MESSAGE - HEADER - SET_HEADER;
-
-/// A message being filled.
-#[derive(Debug, Default)]
-pub(super) struct Message {
-    bytes: Vec<u8>,
-    /// The open set: its id and where it begins.
-    set: Option<(u16, usize)>,
-    /// Flow records in it.
-    flows: u32,
-    /// Data records in it, those of options included.
-    records: u32,
+/// The carrier and the address of a collector: `SCHEME://HOST:PORT`, `SCHEME+udp://`, `SCHEME+tcp://`; nothing where the scheme
+/// is another one.
+pub(crate) fn carrier(destination: &str, scheme: &str) -> Option<(Carrier, String)> {
+    let (named, address) = destination.split_once("://")?;
+    let carrier = match named.strip_prefix(scheme)? {
+        "" | "+udp" => Carrier::Udp,
+        "+tcp" => Carrier::Tcp,
+        _ => return None,
+    };
+    let address = address.strip_suffix('/').unwrap_or(address);
+    Some((carrier, address.to_owned()))
 }
 
-impl Message {
-    pub(super) fn is_empty(&self) -> bool {
-        self.bytes.len() <= HEADER
-    }
-
-    pub(super) const fn flows(&self) -> u32 {
-        self.flows
-    }
-
-    /// Data records in it: what the sequence number counts.
-    pub(super) const fn records(&self) -> u32 {
-        self.records
-    }
-
-    /// Appends a record to the set of this id; `false` where it does not fit: send first.
-    ///
-    /// Templates are records of sets 2 and 3 here, but no data records.
-    pub(super) fn add(&mut self, set: u16, record: &[u8], is_flow: bool) -> bool {
-        if self.bytes.is_empty() {
-            self.bytes.resize(HEADER, 0);
-        }
-        let is_new = self.set.is_none_or(|(open, _)| open != set);
-        let header = if is_new { SET_HEADER } else { 0 };
-        if self.bytes.len() + header + record.len() > MAX_MESSAGE {
-            return false;
-        }
-        if is_new {
-            self.close_set();
-            self.set = Some((set, self.bytes.len()));
-            self.bytes.extend_from_slice(&set.to_be_bytes());
-            self.bytes.extend_from_slice(&[0, 0]);
-        }
-        self.bytes.extend_from_slice(record);
-        self.records += u32::from(set >= 256);
-        self.flows += u32::from(is_flow);
-        true
-    }
-
-    fn put(&mut self, at: usize, bytes: &[u8]) {
-        if let Some(place) = self.bytes.get_mut(at..at + bytes.len()) {
-            place.copy_from_slice(bytes);
-        }
-    }
-
-    fn put_length(&mut self, at: usize, length: usize) {
-        // At most MAX_MESSAGE.
-        let length = u16::try_from(length).unwrap_or(u16::MAX);
-        self.put(at, &length.to_be_bytes());
-    }
-
-    fn close_set(&mut self) {
-        if let Some((_, at)) = self.set.take() {
-            self.put_length(at + 2, self.bytes.len() - at);
-        }
-    }
-
-    /// The message with its header: version 10, export time in seconds, the data records sent
-    /// before, the observation domain (RFC 7011 sec. 3.1).
-    pub(super) fn complete(&mut self, export_s: u32, sequence: u32, domain: u32) -> &[u8] {
-        self.close_set();
-        self.put(0, &10_u16.to_be_bytes());
-        self.put_length(2, self.bytes.len());
-        self.put(4, &export_s.to_be_bytes());
-        self.put(8, &sequence.to_be_bytes());
-        self.put(12, &domain.to_be_bytes());
-        &self.bytes
-    }
-
-    pub(super) fn clear(&mut self) {
-        self.bytes.clear();
-        self.set = None;
-        self.flows = 0;
-        self.records = 0;
-    }
+/// Whether an address is `HOST:PORT`. `rsplit_once` alone would take the last group of `::1` for a port.
+pub(crate) fn has_port(address: &str) -> bool {
+    let port = address
+        .rsplit_once(':')
+        .filter(|(host, _)| {
+            !host.is_empty()
+                && (!host.contains(':') || (host.starts_with('[') && host.ends_with(']')))
+        })
+        .and_then(|(_, port)| port.parse::<u16>().ok());
+    port.is_some_and(|port| port > 0)
 }

@@ -1,0 +1,256 @@
+//! `--where`, `--fields`, `--head`, `--time`: which records are written, what of them, and how they look.
+
+use serde_json::Value;
+
+use crate::common::{Ran, demo, run};
+
+/// What `linkweir COMMAND -r DEMO WORDS` writes.
+fn ran(command: &str, words: &[&str]) -> Ran {
+    let demo = demo();
+    let first = [command, "-q", "-r", demo.to_str().unwrap()];
+    run(&[&first[..], words].concat())
+}
+
+fn records(command: &str, words: &[&str]) -> Vec<Value> {
+    let ran = ran(command, &[&["--format", "jsonl"][..], words].concat()).exits(0);
+    let lines = ran.stdout.lines();
+    lines
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
+}
+
+#[test]
+fn records_that_match_are_written_and_totals_are_of_all() {
+    let all = records("http", &[]);
+    let is_meant = |record: &&Value| {
+        record["status_code"]
+            .as_u64()
+            .is_some_and(|code| code >= 300)
+            && record["method"] == "GET"
+            && record["host"]
+                .as_str()
+                .is_some_and(|host| host.contains("shop"))
+    };
+    let expected: Vec<Value> = all.iter().filter(is_meant).cloned().collect();
+    assert!(!expected.is_empty() && expected.len() < all.len());
+    let directory = tempfile::tempdir().unwrap();
+    let summary = directory.path().join("s.json");
+    let condition = "status >= 300 and method = GET and host ~ SHOP";
+    let words = ["--where", condition, "--summary", summary.to_str().unwrap()];
+    assert_eq!(records("http", &words), expected);
+    let summary: Value = serde_json::from_slice(&std::fs::read(&summary).unwrap()).unwrap();
+    assert_eq!(summary["records"], all.len());
+    assert_eq!(summary["left_out_records"], all.len() - expected.len());
+    assert_eq!(summary["http"]["transactions"], all.len());
+    let sorted = |mut records: Vec<Value>| {
+        records.sort_by_key(ToString::to_string);
+        records
+    };
+    assert_eq!(
+        sorted(records("http", &["--where", condition, "--workers", "3"])),
+        sorted(expected)
+    );
+    let udp = records(
+        "flows",
+        &["--where", "c_pkts_all > 20 and s_ip = 10.80.0.0/16"],
+    );
+    assert!(!udp.is_empty());
+    assert!(
+        udp.iter()
+            .all(|flow| flow["c_pkts_all"].as_u64() > Some(20))
+    );
+}
+
+#[test]
+fn what_is_wrong_is_said_with_its_place() {
+    ran("http", &["--where", "status >> 3"])
+        .exits(2)
+        .says("--where: filter `status >> 3`, column 9");
+    ran("http", &["--where", "stat = 3"])
+        .exits(2)
+        .says("no column `stat`");
+    ran("http", &["--fields", "host,hots"])
+        .exits(2)
+        .says("--fields: no column `hots`; `linkweir schema http_transaction` lists the columns");
+    for (format, what) in [
+        ("zeek", "Zeek's logs"),
+        ("table", "`table`"),
+        ("parquet", "`parquet`"),
+    ] {
+        ran("http", &["--fields", "host", "--format", format])
+            .exits(2)
+            .says(what);
+    }
+    ran("http", &["--head", "0"]).exits(2);
+    ran(
+        "flows",
+        &[
+            "--where",
+            "c_port > 1",
+            "--format",
+            "tstat",
+            "-w",
+            "/nowhere/tree",
+        ],
+    )
+    .exits(2)
+    .says("--where: the histograms of --format tstat count every flow");
+}
+
+#[test]
+fn chosen_columns_stand_in_their_order() {
+    let csv = ran(
+        "http",
+        &["--format", "csv", "--fields", "host,status_code,method"],
+    )
+    .exits(0);
+    assert_eq!(csv.lines()[0], "host,status_code,method");
+    let text = ran(
+        "http",
+        &["--format", "text", "--fields", "host,status_code,method"],
+    )
+    .exits(0);
+    let all = records("http", &["--fields", "host,status_code,method"]);
+    assert_eq!((csv.lines().len(), text.lines().len()), (801, 800));
+    for ((record, line), cells) in all.iter().zip(text.lines()).zip(&csv.lines()[1..]) {
+        let keys: Vec<&String> = record.as_object().unwrap().keys().collect();
+        // Of the map: in the order of the alphabet.
+        assert_eq!(keys, ["host", "method", "status_code"]);
+        let of = |name: &str| match &record[name] {
+            Value::Null => String::new(),
+            Value::String(text) => text.clone(),
+            other => other.to_string(),
+        };
+        let values = ["host", "status_code", "method"].map(of);
+        assert_eq!(line, &values.join("|"));
+        assert_eq!(cells, &values.join(","));
+    }
+}
+
+#[test]
+fn the_first_records_end_the_run_unless_somebody_takes_them_all() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name).display().to_string();
+    let (out, summary) = (path("out.csv"), path("s.json"));
+    let words = ["-w", &out, "--head", "7", "--summary", &summary];
+    ran("http", &words).exits(0);
+    let all = ran("http", &["--format", "csv"]).exits(0);
+    let first: Vec<&str> = all.lines().into_iter().take(8).collect();
+    let written = std::fs::read_to_string(&out).unwrap();
+    assert_eq!(written.lines().collect::<Vec<_>>(), first);
+    // What is chosen is what is counted.
+    let condition = ["--where", "status = 404", "--head", "2"];
+    assert_eq!(records("http", &condition).len(), 2);
+    // A report is of everything.
+    let (report, second) = (path("r.html"), path("t.json"));
+    ran(
+        "http",
+        &["--head", "7", "--report", &report, "--summary", &second],
+    )
+    .exits(0);
+    let read =
+        |path: &str| -> Value { serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap() };
+    assert_eq!(read(&second)["packets"], 2869);
+    assert_eq!(read(&second)["records"], 800);
+}
+
+#[test]
+fn a_table_is_for_people() {
+    let table = ran("http", &["--format", "table", "--time", "utc"]).exits(0);
+    let lines = table.lines();
+    assert!(
+        lines[0].starts_with("time          client → server  "),
+        "{}",
+        lines[0]
+    );
+    assert!(
+        lines[1].starts_with("-- 20") && lines[1].ends_with(", UTC"),
+        "{}",
+        lines[1]
+    );
+    let first = &records("http", &["--head", "1"])[0];
+    let host = first["host"].as_str().unwrap();
+    let url = format!("{host}{}", first["uri"].as_str().unwrap());
+    let ends = format!(
+        "{}:{} → {}:{}  ",
+        first["client_ip"].as_str().unwrap(),
+        first["client_port"],
+        first["server_ip"].as_str().unwrap(),
+        first["server_port"]
+    );
+    assert!(
+        lines[2].contains(&ends) && lines[2].ends_with(&url),
+        "{}",
+        lines[2]
+    );
+    // Cells stand below one another.
+    let place = |line: &str, text: &str| line.split(text).next().unwrap().chars().count();
+    let status = place(lines[0], "status");
+    // Until one is longer.
+    for line in lines[2..].iter().take_while(|line| !line.contains('[')) {
+        assert!(!line.contains('\u{1b}'), "{line}");
+        let cell: String = line.chars().skip(status).take(3).collect();
+        assert!(
+            cell.parse::<u16>().is_ok() || cell == "una" || cell == "orp",
+            "{line}"
+        );
+    }
+    let relative = ran("http", &["--format", "table", "--time", "relative"]).exits(0);
+    assert!(
+        relative.lines()[1].starts_with("0.000000 "),
+        "{}",
+        relative.lines()[1]
+    );
+    let epoch = ran("http", &["--format", "table", "--time", "epoch"]).exits(0);
+    let seconds = first["request_ts_ns"].as_u64().unwrap() / 1_000_000_000;
+    assert!(epoch.lines()[1].starts_with(&format!("{seconds}.")));
+    for command in ["flows", "flows --kind tls", "flows --kind dns"] {
+        let words: Vec<&str> = command.split(' ').collect();
+        let (command, more) = words.split_first().unwrap();
+        let table = ran(command, &[more, &["--format", "table"]].concat()).exits(0);
+        assert!(
+            table.lines()[0].contains("client → server"),
+            "{}",
+            table.stdout
+        );
+    }
+}
+
+#[test]
+fn events_of_a_trial_are_chosen_too() {
+    let directory = tempfile::tempdir().unwrap();
+    let policy = directory.path().join("gateway.toml");
+    std::fs::write(
+        &policy,
+        "[gateway]\ninterfaces = [\"eth0\"]\n\n[[rule]]\nname = \"web\"\napplication = \"http\"\naction = \"allow\"\n",
+    )
+    .unwrap();
+    let demo = demo();
+    let words = [
+        "gateway",
+        "check",
+        "--config",
+        policy.to_str().unwrap(),
+        "-r",
+        demo.to_str().unwrap(),
+        "-w",
+        "-",
+        "--format",
+        "csv",
+        "--fields",
+        "event,rule,client_ip",
+    ];
+    let all = run(&words).exits(0);
+    let some = run(&[&words[..], &["--where", "client_ip = 10.80.0.11"]].concat()).exits(0);
+    let expected: Vec<&str> = all
+        .lines()
+        .into_iter()
+        .filter(|line| line.ends_with(",10.80.0.11") || line.ends_with("client_ip"))
+        .collect();
+    assert!(
+        expected.len() > 1 && expected.len() < all.lines().len(),
+        "{}",
+        all.stdout
+    );
+    assert_eq!(some.lines(), expected);
+}

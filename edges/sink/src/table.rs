@@ -1,0 +1,407 @@
+//! `table`: lines for people, in aligned cells.
+//!
+//! The cells are those of [`RecordKind::line`]. On a terminal a line fits its width, and outcomes have colours; into a
+//! file it is as long as it is. In text from the network `\` and bytes outside printable ASCII are `\xHH`.
+
+use std::io::Write as _;
+
+use linkweir_record::human::{scaled, span, to_f64};
+use linkweir_record::{Cell, LineCell, RecordKind, Value};
+use linkweir_wire::civil::{date_of_days, time_of_day};
+
+use crate::escape::{is_unprintable, push_hex_escaped};
+use crate::format::Encoder;
+use crate::number::{push_ip, push_seconds6, push_u64};
+
+/// Between cells.
+const GAP: usize = 2;
+/// A cell of a widest text before the others move.
+const WIDEST: usize = 48;
+/// Room for the last cell that leaves none of the others out.
+const LAST: usize = 24;
+/// Characters of a full bar.
+const BAR: u32 = 10;
+/// An empty bar and a full one, nanoseconds: the logarithm of 10 to the base of 10 is one of `DECADES`.
+const BAR_FROM_NS: f64 = 1e5;
+const DECADES: f64 = 5.0;
+
+/// How times are shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum TimeStyle {
+    /// Time of day where the run is.
+    #[default]
+    Local,
+    /// Time of day, UTC.
+    Utc,
+    /// Seconds since 1970.
+    Epoch,
+    /// Seconds since the first record.
+    Relative,
+}
+
+impl TimeStyle {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Local, Self::Utc, Self::Epoch, Self::Relative];
+
+    /// The name for `--time`.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Local => "local",
+            Self::Utc => "utc",
+            Self::Epoch => "epoch",
+            Self::Relative => "relative",
+        }
+    }
+
+    /// What a name of `--time` means.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|style| style.as_str() == name)
+    }
+}
+
+/// How lines for people are shown.
+#[derive(Debug, Clone, Copy)]
+pub struct TableOptions {
+    /// Columns of the terminal; `None`: lines are as long as they are.
+    pub width: Option<usize>,
+    /// Whether there are colours.
+    pub is_coloured: bool,
+    /// How times are shown.
+    pub time: TimeStyle,
+    /// How far local time is ahead of UTC at a moment, seconds. Libraries do not know where they are.
+    pub offset_s: fn(u64) -> i32,
+}
+
+impl Default for TableOptions {
+    fn default() -> Self {
+        Self {
+            width: None,
+            is_coloured: false,
+            time: TimeStyle::default(),
+            offset_s: |_| 0,
+        }
+    }
+}
+
+/// The columns of a cell, by their places.
+#[derive(Debug)]
+struct Placed {
+    cell: LineCell,
+    columns: Vec<usize>,
+    /// Characters that the cell has by now.
+    width: usize,
+}
+
+/// Writes aligned lines.
+#[derive(Debug)]
+pub(crate) struct TableEncoder {
+    cells: Vec<Placed>,
+    options: TableOptions,
+    /// The text of a cell.
+    text: Vec<u8>,
+    first_ns: Option<u64>,
+    /// The day that was shown last, days since 1970.
+    day: Option<u64>,
+}
+
+/// The names of the columns of a cell.
+fn names(cell: &Cell) -> Vec<&'static str> {
+    match cell {
+        Cell::Moment(names) | Cell::First(names) | Cell::Texts(names, _) => names.to_vec(),
+        Cell::Outcome { of, .. } => of.to_vec(),
+        Cell::Ends(names) => names.to_vec(),
+        Cell::Span(name) | Cell::Bar(name) => vec![name],
+        Cell::Counts(names) | Cell::Bytes(names) => names.to_vec(),
+    }
+}
+
+const fn is_special(byte: u8) -> bool {
+    is_unprintable(byte) | (byte == b'\\')
+}
+
+/// Characters of a text of ours, each one column wide.
+fn len_of(text: &[u8]) -> usize {
+    text.iter().filter(|byte| **byte & 0xc0 != 0x80).count()
+}
+
+impl TableEncoder {
+    pub(crate) fn new<K: RecordKind>(options: TableOptions) -> Self {
+        let all: usize = K::line().iter().map(|cell| cell.width + GAP).sum();
+        let last = K::line().last().map_or(0, |cell| cell.width);
+        let is_narrow = options.width.is_some_and(|width| all - last + LAST > width);
+        let cells = K::line()
+            .iter()
+            .filter(|cell| !(cell.is_optional && is_narrow));
+        let cells = cells.map(|cell| Placed {
+            cell: *cell,
+            // One that is not there is past the last, which is `Null` in all.
+            columns: names(&cell.cell)
+                .iter()
+                .map(|name| K::column(name).unwrap_or(usize::MAX))
+                .collect(),
+            width: match (cell.cell, options.time) {
+                (Cell::Moment(_), TimeStyle::Epoch) => 17,
+                _ => cell.width,
+            },
+        });
+        Self {
+            cells: cells.collect(),
+            options,
+            text: Vec::new(),
+            first_ns: None,
+            day: None,
+        }
+    }
+
+    /// The time of a record; a line with its day before the first one of a day.
+    fn push_moment(&mut self, nanos: u64, out: &mut Vec<u8>) {
+        let first = *self.first_ns.get_or_insert(nanos);
+        match self.options.time {
+            TimeStyle::Epoch => return push_seconds6(&mut self.text, nanos),
+            TimeStyle::Relative => {
+                if nanos < first {
+                    self.text.push(b'-');
+                }
+                return push_seconds6(&mut self.text, nanos.abs_diff(first));
+            }
+            TimeStyle::Local | TimeStyle::Utc => {}
+        }
+        let offset = match self.options.time {
+            TimeStyle::Local => i64::from((self.options.offset_s)(nanos)),
+            _ => 0,
+        };
+        let seconds = (nanos / 1_000_000_000).saturating_add_signed(offset);
+        let day = seconds / 86_400;
+        if self.day.replace(day) != Some(day) {
+            let (year, month, date) = date_of_days(day);
+            let zone = match (self.options.time, offset) {
+                (TimeStyle::Utc, _) => "UTC".to_owned(),
+                (_, offset) => {
+                    let sign = if offset < 0 { '-' } else { '+' };
+                    let minutes = offset.unsigned_abs() / 60;
+                    format!("UTC{sign}{:02}:{:02}", minutes / 60, minutes % 60)
+                }
+            };
+            // Writing to a vector cannot fail.
+            let _unfailing = writeln!(out, "-- {year:04}-{month:02}-{date:02}, {zone}");
+        }
+        let (h, m, s) = time_of_day(seconds);
+        let millis = nanos / 1_000_000 % 1000;
+        let _unfailing = write!(self.text, "{h:02}:{m:02}:{s:02}.{millis:03}");
+    }
+
+    fn push_value(&mut self, value: Value<'_>) {
+        let text = &mut self.text;
+        match value {
+            Value::Null => {}
+            Value::U64(n) => push_u64(text, n),
+            Value::TimeNs(n) => push_seconds6(text, n),
+            Value::SpanNs(n) | Value::Millis(n) => text.extend_from_slice(span(n).as_bytes()),
+            Value::Ip(address) => push_ip(text, address),
+            Value::Port(port) => push_u64(text, u64::from(port)),
+            Value::Text(bytes) => push_hex_escaped(text, bytes, is_special),
+            Value::Short(short) => push_hex_escaped(text, short.as_bytes(), is_special),
+            Value::Word(word) => text.extend_from_slice(word.as_bytes()),
+            Value::Bytes(bytes) => crate::escape::push_digits(text, bytes),
+        }
+    }
+
+    /// Makes the text of a cell; which colour it has.
+    fn fill<K: RecordKind>(
+        &mut self,
+        view: &K::View<'_>,
+        at: usize,
+        out: &mut Vec<u8>,
+    ) -> Option<&'static str> {
+        self.text.clear();
+        let placed = self.cells.get(at)?;
+        let cell = placed.cell.cell;
+        let value = |column: &usize| K::value(view, *column);
+        let values: Vec<Value<'_>> = placed.columns.iter().map(value).collect();
+        let first = values.iter().copied().find(|value| *value != Value::Null);
+        match (cell, values.as_slice()) {
+            (Cell::Moment(_), _) => {
+                if let Some(Value::TimeNs(nanos) | Value::Millis(nanos)) = first {
+                    self.push_moment(nanos, out);
+                }
+            }
+            (Cell::Ends(_), &[client, client_port, server, server_port]) if first.is_some() => {
+                self.push_end(client, client_port);
+                self.text.extend_from_slice(" → ".as_bytes());
+                self.push_end(server, server_port);
+            }
+            (Cell::Counts(_), &[client, server]) if first.is_some() => {
+                self.push_value(client);
+                self.text.push(b'/');
+                self.push_value(server);
+            }
+            (Cell::Bytes(_), &[Value::U64(client), Value::U64(server)]) => {
+                let [client, server] = [client, server].map(|bytes| scaled(to_f64(bytes), ""));
+                let text = format!("{client}/{server}");
+                self.text.extend_from_slice(text.as_bytes());
+            }
+            (Cell::Bar(_), &[Value::SpanNs(nanos) | Value::Millis(nanos)]) => {
+                push_bar(&mut self.text, nanos);
+                return Some(colour_of_span(nanos));
+            }
+            (Cell::Texts(_, between), values) => {
+                for value in values.iter().filter(|value| **value != Value::Null) {
+                    if !self.text.is_empty() {
+                        self.text.extend_from_slice(between.as_bytes());
+                    }
+                    self.push_value(*value);
+                }
+            }
+            (Cell::Outcome { good, .. }, _) => {
+                let value = first?;
+                self.push_value(value);
+                return colour_of_outcome(&value, good);
+            }
+            _ => self.push_value(first.unwrap_or(Value::Null)),
+        }
+        None
+    }
+
+    fn push_end(&mut self, address: Value<'_>, port: Value<'_>) {
+        let is_v6 = matches!(address, Value::Ip(ip) if ip.to_canonical().is_ipv6());
+        if is_v6 {
+            self.text.push(b'[');
+        }
+        self.push_value(address);
+        if is_v6 {
+            self.text.push(b']');
+        }
+        if port != Value::Null {
+            self.text.push(b':');
+            self.push_value(port);
+        }
+    }
+
+    /// Cuts the text to so many characters.
+    fn cut(&mut self, room: usize) {
+        if len_of(&self.text) <= room {
+            return;
+        }
+        let starts = self.text.iter().enumerate();
+        let mut starts = starts.filter(|(_, byte)| **byte & 0xc0 != 0x80);
+        let end = starts.nth(room.saturating_sub(1)).map_or(0, |(at, _)| at);
+        self.text.truncate(end);
+        if room > 0 {
+            self.text.extend_from_slice("…".as_bytes());
+        }
+    }
+
+    /// Appends the text of a cell with its colour.
+    fn push_text(&self, colour: Option<&str>, out: &mut Vec<u8>) {
+        match colour.filter(|_| self.options.is_coloured && !self.text.is_empty()) {
+            Some(colour) => {
+                out.extend_from_slice(colour.as_bytes());
+                out.extend_from_slice(&self.text);
+                out.extend_from_slice(b"\x1b[0m");
+            }
+            None => out.extend_from_slice(&self.text),
+        }
+    }
+}
+
+const fn is_right(cell: &Cell) -> bool {
+    matches!(cell, Cell::Span(_) | Cell::Counts(_) | Cell::Bytes(_))
+}
+
+const GREEN: &str = "\x1b[32m";
+const YELLOW: &str = "\x1b[33m";
+const RED: &str = "\x1b[31m";
+const CYAN: &str = "\x1b[36m";
+
+/// By the class of a status code, or whether a word is one of those that are no errors.
+fn colour_of_outcome(value: &Value<'_>, good: &[&str]) -> Option<&'static str> {
+    match *value {
+        Value::U64(200..300) => Some(GREEN),
+        Value::U64(300..400) => Some(CYAN),
+        Value::U64(400..500) => Some(YELLOW),
+        Value::U64(500..) => Some(RED),
+        Value::Word(word) if !good.contains(&word) => Some(RED),
+        _ => None,
+    }
+}
+
+const fn colour_of_span(nanos: u64) -> &'static str {
+    match nanos {
+        0..200_000_000 => GREEN,
+        200_000_000..1_000_000_000 => YELLOW,
+        _ => RED,
+    }
+}
+
+/// A bar in eighths of a character.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "between 0 and the eighths of a full bar"
+)]
+fn push_bar(text: &mut Vec<u8>, nanos: u64) {
+    const PARTS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
+    let share = (to_f64(nanos.max(1)) / BAR_FROM_NS).log10() / DECADES;
+    let eighths = (share.clamp(0.0, 1.0) * f64::from(BAR * 8)).round() as usize;
+    for _ in 0..eighths / 8 {
+        text.extend_from_slice("█".as_bytes());
+    }
+    let part = PARTS.get(eighths % 8).copied().unwrap_or_default();
+    text.extend_from_slice(part.as_bytes());
+}
+
+fn pad(out: &mut Vec<u8>, count: usize) {
+    out.resize(out.len() + count, b' ');
+}
+
+impl<K: RecordKind> Encoder<K> for TableEncoder {
+    fn header(&self, _now_ns: u64, out: &mut Vec<u8>) {
+        let mut line = String::new();
+        for placed in &self.cells {
+            let (title, width) = (placed.cell.title, placed.width);
+            match is_right(&placed.cell.cell) {
+                true => line.push_str(&format!("{title:>width$}")),
+                false => line.push_str(&format!("{title:width$}")),
+            }
+            line.push_str("  ");
+        }
+        out.extend_from_slice(line.trim_end().as_bytes());
+        out.push(b'\n');
+    }
+
+    fn record(&mut self, view: &K::View<'_>, out: &mut Vec<u8>) {
+        // A line with the day may come first.
+        let mut line = Vec::with_capacity(200);
+        let mut used = 0;
+        let last = self.cells.len().saturating_sub(1);
+        for at in 0..self.cells.len() {
+            let colour = self.fill::<K>(view, at, out);
+            if at == last {
+                if let Some(width) = self.options.width {
+                    self.cut(width.saturating_sub(used));
+                }
+                self.push_text(colour, &mut line);
+                break;
+            }
+            let len = len_of(&self.text);
+            let Some(placed) = self.cells.get_mut(at) else {
+                break;
+            };
+            placed.width = placed.width.max(len.min(WIDEST));
+            let width = placed.width;
+            let room = width.saturating_sub(len);
+            let before = if is_right(&placed.cell.cell) { room } else { 0 };
+            pad(&mut line, before);
+            self.push_text(colour, &mut line);
+            pad(&mut line, room - before + GAP);
+            used += len.max(width) + GAP;
+        }
+        while line.last() == Some(&b' ') {
+            line.pop();
+        }
+        out.append(&mut line);
+        out.push(b'\n');
+    }
+}
