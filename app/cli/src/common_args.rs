@@ -105,16 +105,20 @@ pub(crate) struct ChoiceArgs {
     /// `status >= 500 and response_time > 1s and host ~ "shop"`: `=` `!=` `<` `<=` `>` `>=`, `~` (regular
     /// expression, ignoring case), `in (A, B)`, `and` `or` `not` and parentheses; a column alone asks whether it has a
     /// value, a comparison with an empty column is false. The beginning of a name up to a `_` is enough where it is
-    /// the only one; an address may be a network. Totals, the live view and reports still take everything.
+    /// the only one; an address may be a network; times and bytes take a unit (`500ms`, `64KiB`), without one they are
+    /// in that of the column, nanoseconds for most times. Text in quotes is compared letter by letter. Totals, the live view
+    /// and reports still take everything.
     #[arg(long = "where", value_name = "EXPR")]
     pub(crate) condition: Option<String>,
 
-    /// Write only these columns, in this order; in `text`, `jsonl`, `csv` and `spreadsheet` [default: those of the format].
+    /// Write only these columns, in this order; in `text`, `jsonl`, `csv`, `spreadsheet` and messages of syslog [default:
+    /// those of the format].
     #[arg(long, value_name = "COLUMN,...", value_delimiter = ',')]
     pub(crate) fields: Vec<String>,
 
-    /// Write at most this many records; the run ends with the last one, unless something else takes them all, such as a
-    /// report or the live view [default: all].
+    /// Write at most this many records; the run ends with the last one, and totals are those until then, unless something
+    /// else takes all records, such as a report or the live view. With several workers add `--sort` to have the first ones
+    /// [default: all].
     #[arg(long, value_name = "RECORDS", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) head: Option<u64>,
 

@@ -115,10 +115,11 @@ impl std::fmt::Display for Wrong {
 
 impl std::error::Error for Wrong {}
 
-/// Whether the user wants colours on a terminal (no-color.org).
+/// Whether the user wants colours on a terminal, and that has any (no-color.org).
 #[must_use]
 pub fn wants_colours() -> bool {
-    std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+    let wants_none = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    !wants_none && std::env::var_os("TERM").is_none_or(|name| name != "dumb")
 }
 
 #[cfg(test)]

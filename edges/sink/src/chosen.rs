@@ -21,14 +21,13 @@ struct Chosen<K: RecordKind> {
 /// # Errors
 /// [`SinkError::Refused`] where the condition is none of this kind of records.
 pub(crate) fn chosen<K: RecordKind>(
-    destination: &str,
     options: OutputOptions,
     open: impl FnOnce(OutputOptions) -> Result<Box<dyn Sink<K>>, SinkError>,
 ) -> Result<Box<dyn Sink<K>>, SinkError> {
     let condition = options.condition.as_deref().map(Filter::<K>::read);
     let condition = condition.transpose().map_err(|error| SinkError::Refused {
-        destination: destination.to_owned(),
-        message: format!("--where: {error}"),
+        destination: "--where".to_owned(),
+        message: error.to_string(),
     })?;
     let head = options.head;
     let sink = open(options)?;
@@ -72,9 +71,8 @@ impl<K: RecordKind> Sink<K> for Chosen<K> {
         if self.left > 0 {
             return Ok(());
         }
-        // Nobody wants more: as if the reader of a pipe had gone.
         self.sink.finish()?;
-        Err(SinkError::ClosedPipe)
+        Err(SinkError::Complete)
     }
 
     fn flush(&mut self) -> Result<(), SinkError> {

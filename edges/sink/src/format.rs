@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use linkweir_record::RecordKind;
+use linkweir_record::{RecordKind, find_column};
 
 /// How records are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -138,7 +138,7 @@ pub(crate) fn all_columns<K: RecordKind>() -> Vec<usize> {
 /// The columns that a destination has: those that were chosen, or those of the format.
 ///
 /// # Errors
-/// The name of one that is none.
+/// What is wrong with the name of one.
 pub(crate) fn chosen_columns<K: RecordKind>(
     fields: &[String],
     others: impl FnOnce() -> Vec<usize>,
@@ -146,8 +146,15 @@ pub(crate) fn chosen_columns<K: RecordKind>(
     if fields.is_empty() {
         return Ok(others());
     }
-    let column = |name: &String| K::column(name).ok_or_else(|| name.clone());
-    fields.iter().map(column).collect()
+    let mut columns = Vec::with_capacity(fields.len());
+    for name in fields {
+        let column = find_column::<K>(name.trim())?;
+        if columns.contains(&column) {
+            return Err(format!("`{}` is there twice", name.trim()));
+        }
+        columns.push(column);
+    }
+    Ok(columns)
 }
 
 /// Turns records into bytes. Every record is whole lines.

@@ -61,9 +61,7 @@ pub fn open_sink<K: RecordKind>(
     format: Option<Format>,
     options: OutputOptions,
 ) -> Result<Box<dyn Sink<K>>, SinkError> {
-    chosen(destination, options, |options| {
-        open_whole(destination, format, options)
-    })
+    chosen(options, |options| open_whole(destination, format, options))
 }
 
 /// Opens a destination that gets all records it is given.
@@ -79,19 +77,22 @@ fn open_whole<K: RecordKind>(
     let has_fields = !options.fields.is_empty();
     let all_fields = |what: &str| match has_fields {
         true => Err(refuse(format!(
-            "--fields does not go with {what}, which has all columns"
+            "--fields does not go with {what}: all columns are written there"
         ))),
         false => Ok(()),
     };
     let columns = |others: fn() -> Vec<usize>| {
-        chosen_columns::<K>(&options.fields, others).map_err(|name| {
-            let kind = K::NAME;
-            refuse(format!(
-                "--fields: no column `{name}`; `linkweir schema {kind}` lists the columns"
-            ))
+        chosen_columns::<K>(&options.fields, others).map_err(|message| SinkError::Refused {
+            destination: "--fields".to_owned(),
+            message,
         })
     };
     if is_syslog(destination) {
+        if format.is_some_and(|format| format != Format::Jsonl) {
+            return Err(refuse(
+                "a message of syslog is an object of jsonl".to_owned(),
+            ));
+        }
         let columns = columns(all_columns::<K>)?;
         let sink = SyslogSink::<K>::open(destination, &columns, &options)?;
         return Ok(Box::new(sink));

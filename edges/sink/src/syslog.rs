@@ -20,6 +20,9 @@ const PRIORITY: u8 = 134;
 /// The longest name of a host in a header (RFC 5424 sec. 6).
 const MAX_HOST: usize = 255;
 
+/// The longest datagram of UDP over IPv4.
+const MAX_DATAGRAM: usize = 65_507;
+
 /// Whether a destination is a collector of syslog.
 pub(crate) fn is_syslog(destination: &str) -> bool {
     carrier(destination, SCHEME).is_some()
@@ -92,6 +95,14 @@ impl<K: RecordKind> SyslogSink<K> {
         Encoder::<K>::record(&mut self.encoder, view, &mut self.message);
         // A message has no line end.
         self.message.pop();
+        if self.carrier == Carrier::Udp && self.message.len() > MAX_DATAGRAM {
+            let destination = &self.destination;
+            self.losses.count += 1;
+            self.losses.first.get_or_insert_with(|| {
+                format!("{destination}: a record is longer than a datagram; use syslog+tcp:// or --fields")
+            });
+            return;
+        }
         let now = (self.wall_clock_ns)();
         self.transport.renew(now);
         let message = match self.carrier {

@@ -1,6 +1,6 @@
 //! How messages get to a collector: UDP (RFC 7011 sec. 10.3, RFC 5426) or TCP (RFC 7011 sec. 10.4, RFC 6587).
 
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, ErrorKind, Read as _, Write};
 use std::net::{
     IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpStream, ToSocketAddrs, UdpSocket,
 };
@@ -8,6 +8,9 @@ use std::time::Duration;
 
 /// How long a run may wait for a collector that does not take what it is sent.
 const SEND_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// How long a collector may say nothing before its connection is closed.
+const END_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// How long the first connection may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -102,8 +105,12 @@ impl Transport {
         if let Self::Tcp(connection) = self
             && let Some(stream) = connection.stream.take()
         {
-            // A connection that is broken already needs no end.
+            // A connection that is broken already needs no end. With something unread the kernel would reset it, and the
+            // collector lose what it has not read.
             stream.shutdown(Shutdown::Write).ok();
+            stream.set_read_timeout(Some(END_TIMEOUT)).ok();
+            let mut unread = [0; 1024];
+            while matches!((&stream).read(&mut unread), Ok(len) if len > 0) {}
         }
     }
 }
@@ -169,6 +176,12 @@ impl Connection {
                 Sent::Yes
             }
             Err(error) => {
+                let error = match error.kind() {
+                    ErrorKind::WouldBlock => {
+                        io::Error::new(ErrorKind::TimedOut, "it does not take what it is sent")
+                    }
+                    _ => error,
+                };
                 // Part of the message may be on its way: after it nothing else would be understood.
                 self.stream = None;
                 self.retry_ns = now_ns.saturating_add(self.pause_ns);

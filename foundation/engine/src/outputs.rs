@@ -14,6 +14,9 @@ pub enum NoOutput {
     /// The reader of a pipe has gone, and nothing else is written to; not a failure (the run ends quietly).
     #[error("the reader of the output has gone")]
     ClosedPipe,
+    /// All have what they were to have; not a failure, and what was measured until then counts.
+    #[error("the outputs have all records that they were to have")]
+    Complete,
     /// All have failed: [`Outputs::losses`] says why.
     #[error("no output is left")]
     Failed,
@@ -37,6 +40,7 @@ pub struct Loss {
 enum State {
     Open,
     ReaderGone,
+    Complete,
     Failed(String),
 }
 
@@ -293,8 +297,11 @@ impl<K: RecordKind> Outputs<K> {
     fn check(&self) -> Result<(), NoOutput> {
         let is_open = |output: &Output<K>| matches!(output.state, State::Open);
         let has_failed = |output: &Output<K>| matches!(output.state, State::Failed(_));
+        let is_complete = |output: &Output<K>| matches!(output.state, State::Complete);
         if self.all.is_empty() || self.all.iter().any(is_open) {
             Ok(())
+        } else if self.all.iter().any(is_complete) {
+            Err(NoOutput::Complete)
         } else if self.all.iter().any(has_failed) {
             Err(NoOutput::Failed)
         } else {
@@ -330,6 +337,7 @@ impl<K: RecordKind> Output<K> {
         match act(self.sink.as_mut()) {
             Ok(()) => {}
             Err(SinkError::ClosedPipe) => self.state = State::ReaderGone,
+            Err(SinkError::Complete) => self.state = State::Complete,
             Err(error) => self.state = State::Failed(error.to_string()),
         }
     }

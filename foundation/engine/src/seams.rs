@@ -289,6 +289,9 @@ pub enum SinkError {
     /// The reader of a pipe has gone; not a failure (the run ends quietly).
     #[error("the reader of the output has gone")]
     ClosedPipe,
+    /// It is complete: it has all records that it was to have; not a failure.
+    #[error("the output has all records that it was to have")]
+    Complete,
     /// Writing failed.
     #[error("{destination}: {source}")]
     Io {

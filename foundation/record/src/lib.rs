@@ -32,7 +32,7 @@ mod web;
 pub use anonymize::Anonymizer;
 pub use community_id::CommunityId;
 pub use dns::{DnsBatch, DnsKind, DnsQuery};
-pub use filter::{Filter, FilterError};
+pub use filter::{Filter, FilterError, find_column};
 pub use flow::{FlowBatch, FlowKind, FlowRow};
 pub use gateway::{
     GatewayBatch, GatewayEvent, GatewayEventKind, GatewayKind, GatewayRow, GatewayText,

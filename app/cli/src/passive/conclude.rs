@@ -45,7 +45,7 @@ impl Ending<'_> {
             self.watcher.finish_packets(self.flags.input, &mut report)
         };
         let mut exit = match outcome {
-            Ok(()) => Exit::Done,
+            Ok(()) | Err(RunError::Output(NoOutput::Complete)) => Exit::Done,
             Err(RunError::Output(NoOutput::ClosedPipe)) => {
                 return self.watcher.stay_with(Ok(Exit::Done));
             }

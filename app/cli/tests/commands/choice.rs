@@ -65,10 +65,10 @@ fn records_that_match_are_written_and_totals_are_of_all() {
 fn what_is_wrong_is_said_with_its_place() {
     ran("http", &["--where", "status >> 3"])
         .exits(2)
-        .says("--where: filter `status >> 3`, column 9");
+        .says("linkweir: --where: filter `status >> 3`, column 9");
     ran("http", &["--where", "stat = 3"])
         .exits(2)
-        .says("no column `stat`");
+        .says("no column `stat`; `linkweir schema http_transaction` lists the columns");
     ran("http", &["--fields", "host,hots"])
         .exits(2)
         .says("--fields: no column `hots`; `linkweir schema http_transaction` lists the columns");
@@ -81,6 +81,13 @@ fn what_is_wrong_is_said_with_its_place() {
             .exits(2)
             .says(what);
     }
+    ran("http", &["--fields", "host,uri,host"])
+        .exits(2)
+        .says("--fields: `host` is there twice");
+    // Not 200: a word is missing between them.
+    ran("http", &["--where", "status = 2 00"])
+        .exits(2)
+        .says("column 12: expected `and`, `or` or the end, found `00`");
     ran("http", &["--head", "0"]).exits(2);
     ran(
         "flows",
@@ -101,7 +108,7 @@ fn what_is_wrong_is_said_with_its_place() {
 fn chosen_columns_stand_in_their_order() {
     let csv = ran(
         "http",
-        &["--format", "csv", "--fields", "host,status_code,method"],
+        &["--format", "csv", "--fields", "host, status,method"],
     )
     .exits(0);
     assert_eq!(csv.lines()[0], "host,status_code,method");
@@ -134,10 +141,26 @@ fn the_first_records_end_the_run_unless_somebody_takes_them_all() {
     let (out, summary) = (path("out.csv"), path("s.json"));
     let words = ["-w", &out, "--head", "7", "--summary", &summary];
     ran("http", &words).exits(0);
+    let read =
+        |path: &str| -> Value { serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap() };
+    // Totals are those until then.
+    assert!(read(&summary)["records"].as_u64() >= Some(7));
     let all = ran("http", &["--format", "csv"]).exits(0);
     let first: Vec<&str> = all.lines().into_iter().take(8).collect();
     let written = std::fs::read_to_string(&out).unwrap();
     assert_eq!(written.lines().collect::<Vec<_>>(), first);
+    // One output has failed, the other is complete.
+    let words = [
+        "-w",
+        "/dev/full",
+        "-w",
+        "-",
+        "--format",
+        "csv",
+        "--head",
+        "3",
+    ];
+    assert_eq!(ran("http", &words).exits(1).lines().len(), 4);
     // What is chosen is what is counted.
     let condition = ["--where", "status = 404", "--head", "2"];
     assert_eq!(records("http", &condition).len(), 2);
@@ -148,8 +171,6 @@ fn the_first_records_end_the_run_unless_somebody_takes_them_all() {
         &["--head", "7", "--report", &report, "--summary", &second],
     )
     .exits(0);
-    let read =
-        |path: &str| -> Value { serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap() };
     assert_eq!(read(&second)["packets"], 2869);
     assert_eq!(read(&second)["records"], 800);
 }

@@ -1,5 +1,6 @@
 //! `-w syslog://`: rsyslog reads what is sent, and what nobody hears is counted.
 
+use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::path::Path;
 use std::process::Stdio;
@@ -167,4 +168,43 @@ fn what_nobody_hears_is_counted() {
         "1h",
     ];
     run(&words).exits(2).says("only a file can be rotated");
+}
+
+#[test]
+fn a_collector_that_speaks_first_gets_everything() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let destination = format!("syslog+tcp://{}", listener.local_addr().unwrap());
+    let collector = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        stream.write_all(b"hello\n").unwrap();
+        // The run has ended by then, but for its connection.
+        std::thread::sleep(Duration::from_millis(500));
+        let mut bytes = Vec::new();
+        stream.read_to_end(&mut bytes).unwrap();
+        bytes
+    });
+    let demo = demo();
+    let words = [
+        "http",
+        "-q",
+        "-r",
+        demo.to_str().unwrap(),
+        "-w",
+        &destination,
+    ];
+    run(&words).exits(0);
+    let bytes = collector.join().unwrap();
+    let (mut rest, mut messages) = (&bytes[..], 0);
+    while !rest.is_empty() {
+        let blank = rest.iter().position(|byte| *byte == b' ').unwrap();
+        let len: usize = std::str::from_utf8(&rest[..blank])
+            .unwrap()
+            .parse()
+            .unwrap();
+        let message = &rest[blank + 1..][..len];
+        assert!(message.starts_with(b"<134>1 20") && message.ends_with(b"}"));
+        rest = &rest[blank + 1 + len..];
+        messages += 1;
+    }
+    assert_eq!(messages, 800);
 }

@@ -61,10 +61,10 @@ pub fn open_ipfix(
     if !options.fields.is_empty() {
         return Err(SinkError::Refused {
             destination: destination.to_owned(),
-            message: "--fields does not go with IPFIX, which has all columns".to_owned(),
+            message: "--fields does not go with IPFIX: all columns are sent".to_owned(),
         });
     }
-    chosen(destination, options, |options| {
+    chosen(options, |options| {
         Ok(Box::new(IpfixSink::open(destination, options)?))
     })
 }

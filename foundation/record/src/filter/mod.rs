@@ -82,7 +82,7 @@ impl<K: RecordKind> Filter<K> {
     /// Where it is not one.
     pub fn read(text: &str) -> Result<Self, FilterError> {
         Ok(Self {
-            root: parse::read(text, K::fields())?,
+            root: parse::read(text, K::NAME, K::fields())?,
             kind: PhantomData,
         })
     }
@@ -92,6 +92,14 @@ impl<K: RecordKind> Filter<K> {
     pub fn matches(&self, view: &K::View<'_>) -> bool {
         self.root.holds(&|column| K::value(view, column))
     }
+}
+
+/// The column that a name means, as in a filter.
+///
+/// # Errors
+/// What is wrong with the name.
+pub fn find_column<K: RecordKind>(name: &str) -> Result<usize, String> {
+    parse::find(name, K::NAME, K::fields())
 }
 
 impl Node {

@@ -10,9 +10,10 @@ use crate::schema::Field;
 
 const MARKS: &str = "<>=!~(),";
 
-pub(super) fn read(text: &str, fields: &[Field]) -> Result<Node, FilterError> {
+pub(super) fn read(text: &str, kind: &'static str, fields: &[Field]) -> Result<Node, FilterError> {
     let mut parser = Parser {
         text,
+        kind,
         fields,
         tokens: Vec::new().into_iter().peekable(),
         end: text.chars().count() + 1,
@@ -36,6 +37,7 @@ pub(super) fn read(text: &str, fields: &[Field]) -> Result<Node, FilterError> {
 
 struct Parser<'a> {
     text: &'a str,
+    kind: &'static str,
     fields: &'a [Field],
     tokens: Peekable<IntoIter<Token>>,
     end: usize,
@@ -167,7 +169,7 @@ impl Parser<'_> {
         let is_number = !token.is_quoted && text.chars().all(|c| c.is_ascii_digit() || c == '.');
         let is_unit = |next: &Token| {
             let is_word = matches!(next.text.to_ascii_lowercase().as_str(), "and" | "or");
-            !next.is_quoted && !is_word && !next.text.chars().all(|c| MARKS.contains(c))
+            !next.is_quoted && !is_word && next.text.chars().all(char::is_alphabetic)
         };
         if is_number && let Some(unit) = self.tokens.next_if(is_unit) {
             text.push_str(&unit.text);
@@ -180,29 +182,34 @@ impl Parser<'_> {
 
     /// The column of a name, or of the beginning of one.
     fn column(&self, token: &Token) -> Result<(usize, Field), FilterError> {
-        let name = token.text.as_str();
-        let all = || self.fields.iter().copied().enumerate();
-        if let Some(found) = all().find(|(_, field)| field.name == name) {
-            return Ok(found);
+        match find(&token.text, self.kind, self.fields) {
+            Ok(at) => match self.fields.get(at) {
+                Some(field) => Ok((at, *field)),
+                None => self.fault(token.column, "no such column"),
+            },
+            Err(message) => self.fault(token.column, message),
         }
-        let begins = |field: &Field| {
-            let rest = field.name.strip_prefix(name);
-            rest.is_some_and(|rest| rest.starts_with('_'))
-        };
-        let found: Vec<_> = all().filter(|(_, field)| begins(field)).collect();
-        if let [one] = found.as_slice() {
-            return Ok(*one);
-        }
-        let names: Vec<&str> = found.iter().map(|(_, field)| field.name).collect();
-        if names.is_empty() {
-            return self.fault(
-                token.column,
-                format!("no column `{name}`; `linkweir schema` lists the columns"),
-            );
-        }
-        self.fault(
-            token.column,
-            format!("`{name}` begins {}: write one of them", names.join(", ")),
-        )
     }
+}
+
+/// The place of the column that a name means: its own, or the beginning of one and no other up to a `_`. The error says what
+/// is wrong with it.
+pub(super) fn find(name: &str, kind: &str, fields: &[Field]) -> Result<usize, String> {
+    let all = || fields.iter().enumerate();
+    if let Some((at, _)) = all().find(|(_, field)| field.name == name) {
+        return Ok(at);
+    }
+    let begins = |field: &Field| {
+        let rest = field.name.strip_prefix(name);
+        rest.is_some_and(|rest| rest.starts_with('_'))
+    };
+    let found: Vec<_> = all().filter(|(_, field)| begins(field)).collect();
+    if let [(at, _)] = found.as_slice() {
+        return Ok(*at);
+    }
+    let names: Vec<&str> = found.iter().map(|(_, field)| field.name).collect();
+    Err(match names.as_slice() {
+        [] => format!("no column `{name}`; `linkweir schema {kind}` lists the columns"),
+        names => format!("`{name}` begins {}: write one of them", names.join(", ")),
+    })
 }
