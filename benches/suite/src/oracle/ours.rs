@@ -6,6 +6,7 @@ use serde_json::Value;
 use std::net::IpAddr;
 use std::path::Path;
 use std::process::Command;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Runs the binary over a capture. Without estimates: tshark has no key either, and shows no request of TLS.
 ///
@@ -13,7 +14,9 @@ use std::process::Command;
 /// The run failed (exit 1, data lost, is none: captures here are cut and corrupt on purpose), or its
 /// output is not what it should be.
 pub(super) fn read(binary: &Path, capture: &Path) -> Result<Findings> {
-    let summary_file = std::env::temp_dir().join(format!("oracle-{}.json", std::process::id()));
+    static RUNS: AtomicU64 = AtomicU64::new(0);
+    let (process, run) = (std::process::id(), RUNS.fetch_add(1, Ordering::Relaxed));
+    let summary_file = std::env::temp_dir().join(format!("oracle-{process}-{run}.json"));
     let output = Command::new(binary)
         .args(["http", "-q", "--estimate", "off"])
         .args(["--format", "jsonl", "-w", "-"])
