@@ -88,14 +88,7 @@ fn open_whole<K: RecordKind>(
         })
     };
     if is_syslog(destination) {
-        if format.is_some_and(|format| format != Format::Jsonl) {
-            return Err(refuse(
-                "a message of syslog is an object of jsonl".to_owned(),
-            ));
-        }
-        let columns = columns(all_columns::<K>)?;
-        let sink = SyslogSink::<K>::open(destination, &columns, &options)?;
-        return Ok(Box::new(sink));
+        return open_syslog(destination, format, &columns(all_columns::<K>)?, &options);
     }
     if let Some((scheme, _)) = destination.split_once("://") {
         #[cfg(feature = "kafka")]
@@ -173,6 +166,23 @@ fn open_whole<K: RecordKind>(
             });
         }
     })
+}
+
+/// Opens a collector of syslog.
+fn open_syslog<K: RecordKind>(
+    destination: &str,
+    format: Option<Format>,
+    columns: &[usize],
+    options: &OutputOptions,
+) -> Result<Box<dyn Sink<K>>, SinkError> {
+    if format.is_some_and(|format| format != Format::Jsonl) {
+        return Err(SinkError::Refused {
+            destination: destination.to_owned(),
+            message: "a message of syslog is an object of jsonl".to_owned(),
+        });
+    }
+    let sink = SyslogSink::<K>::open(destination, columns, options)?;
+    Ok(Box::new(sink))
 }
 
 /// Why a URL is not an output of these records.
