@@ -10,7 +10,7 @@ use crate::format::Encoder;
 use crate::jsonl::JsonlEncoder;
 use crate::number::push_rfc3339;
 use crate::options::OutputOptions;
-use crate::transport::{Carrier, Sent, Transport, carrier, has_port};
+use crate::transport::{Carrier, Sent, Transport, carrier, connect};
 
 const SCHEME: &str = "syslog";
 
@@ -56,21 +56,8 @@ impl<K: RecordKind> SyslogSink<K> {
         columns: &[usize],
         options: &OutputOptions,
     ) -> Result<Self, SinkError> {
-        let refuse = |message: &str| SinkError::Refused {
-            destination: destination.to_owned(),
-            message: message.to_owned(),
-        };
-        let named = carrier(destination, SCHEME).filter(|(_, address)| has_port(address));
-        let (carrier, address) = named.ok_or_else(|| {
-            refuse("a collector is host:port, for example syslog://logs.example:514 or syslog+tcp://[2001:db8::1]:601")
-        })?;
-        if options.rotation.is_some() {
-            return Err(refuse("only a file can be rotated"));
-        }
-        let transport = Transport::open(carrier, &address).map_err(|source| SinkError::Io {
-            destination: destination.to_owned(),
-            source,
-        })?;
+        let examples = "syslog://logs.example:514 or syslog+tcp://[2001:db8::1]:601";
+        let (carrier, transport) = connect(destination, SCHEME, examples, options)?;
         Ok(Self {
             destination: destination.to_owned(),
             carrier,

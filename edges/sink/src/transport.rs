@@ -6,6 +6,10 @@ use std::net::{
 };
 use std::time::Duration;
 
+use linkweir_engine::SinkError;
+
+use crate::options::OutputOptions;
+
 /// How long a run may wait for a collector that does not take what it is sent.
 const SEND_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -61,7 +65,7 @@ pub(crate) struct Connection {
 
 impl Transport {
     /// Resolves the name and connects.
-    pub(crate) fn open(carrier: Carrier, address: &str) -> io::Result<Self> {
+    fn open(carrier: Carrier, address: &str) -> io::Result<Self> {
         let mut last = io::Error::new(ErrorKind::NotFound, "the name has no address");
         for remote in address.to_socket_addrs()? {
             let opened = match carrier {
@@ -204,8 +208,39 @@ pub(crate) fn carrier(destination: &str, scheme: &str) -> Option<(Carrier, Strin
     Some((carrier, address.to_owned()))
 }
 
+/// Connects to the collector that a destination names by this scheme; `examples` are destinations as they should be.
+///
+/// # Errors
+/// [`SinkError::Refused`] where it names no collector, or where files were to be rotated; [`SinkError::Io`] where its name has no
+/// address or it refuses the connection.
+pub(crate) fn connect(
+    destination: &str,
+    scheme: &str,
+    examples: &str,
+    options: &OutputOptions,
+) -> Result<(Carrier, Transport), SinkError> {
+    let refuse = |message: String| SinkError::Refused {
+        destination: destination.to_owned(),
+        message,
+    };
+    let named = carrier(destination, scheme).filter(|(_, address)| has_port(address));
+    let Some((carrier, address)) = named else {
+        return Err(refuse(format!(
+            "a collector is host:port, for example {examples}"
+        )));
+    };
+    if options.rotation.is_some() {
+        return Err(refuse("only a file can be rotated".to_owned()));
+    }
+    let transport = Transport::open(carrier, &address).map_err(|source| SinkError::Io {
+        destination: destination.to_owned(),
+        source,
+    })?;
+    Ok((carrier, transport))
+}
+
 /// Whether an address is `HOST:PORT`. `rsplit_once` alone would take the last group of `::1` for a port.
-pub(crate) fn has_port(address: &str) -> bool {
+fn has_port(address: &str) -> bool {
     let port = address
         .rsplit_once(':')
         .filter(|(host, _)| {

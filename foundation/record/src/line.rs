@@ -54,7 +54,7 @@ impl LineCell {
         }
     }
 
-    /// One that is left out where there is no room for it.
+    /// A cell that is left out on a narrow terminal.
     #[must_use]
     pub const fn optional(title: &'static str, width: usize, cell: Cell) -> Self {
         Self {

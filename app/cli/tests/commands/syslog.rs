@@ -10,24 +10,16 @@ use linkweir_testkit::netns::{Running, until};
 use linkweir_testkit::ran;
 use serde_json::Value;
 
-use crate::common::{demo, run};
+use crate::common::{Ran, demo, run};
 
 const PROBE: &str = "probe-7";
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// The records of the bundled capture, as lines of jsonl.
-fn lines(more: &[&str]) -> Vec<String> {
+/// Sends the records of the bundled capture to a destination.
+fn sent(destination: &str, more: &[&str]) -> Ran {
     let demo = demo();
-    let words = [
-        "http",
-        "-q",
-        "-r",
-        demo.to_str().unwrap(),
-        "--format",
-        "jsonl",
-    ];
-    let ran = run(&[&words[..], more].concat()).exits(0);
-    ran.stdout.lines().map(str::to_owned).collect()
+    let words = ["http", "-r", demo.to_str().unwrap(), "-w", destination];
+    run(&[&words[..], more].concat())
 }
 
 /// A collector that writes the parts of each message to a file.
@@ -84,19 +76,9 @@ fn rsyslog_reads_every_record() {
         };
         assert!(until(PATIENCE, listens), "rsyslogd does not listen");
         let destination = format!("{scheme}://127.0.0.1:{port}");
-        let demo = demo();
-        let words = [
-            "http",
-            "-q",
-            "-r",
-            demo.to_str().unwrap(),
-            "-w",
-            &destination,
-            "--probe",
-            PROBE,
-        ];
-        run(&[&words[..], more].concat()).exits(0);
-        let expected = lines(more);
+        sent(&destination, &[&["--probe", PROBE][..], more].concat()).exits(0);
+        let jsonl = sent("-", &[&["-q", "--format", "jsonl"][..], more].concat()).exits(0);
+        let expected = jsonl.lines();
         let out = directory.path().join("out");
         let read = || std::fs::read_to_string(&out).unwrap_or_default();
         until(PATIENCE, || read().lines().count() >= expected.len());
@@ -105,7 +87,7 @@ fn rsyslog_reads_every_record() {
         assert_eq!(messages.len(), expected.len());
         for (message, record) in messages.iter().zip(&expected) {
             let parts: Vec<&str> = message.splitn(8, ' ').collect();
-            assert_eq!(parts[7], record);
+            assert_eq!(parts[7], *record);
             assert_eq!(
                 [parts[0], parts[2], parts[3]],
                 ["134", PROBE, "linkweir"],
@@ -122,7 +104,6 @@ fn rsyslog_reads_every_record() {
 
 #[test]
 fn what_nobody_hears_is_counted() {
-    let demo = demo();
     let port = UdpSocket::bind("127.0.0.1:0")
         .unwrap()
         .local_addr()
@@ -131,16 +112,7 @@ fn what_nobody_hears_is_counted() {
     let directory = tempfile::tempdir().unwrap();
     let summary = directory.path().join("s.json");
     let destination = format!("syslog://127.0.0.1:{port}");
-    let words = [
-        "http",
-        "-r",
-        demo.to_str().unwrap(),
-        "-w",
-        &destination,
-        "--summary",
-        summary.to_str().unwrap(),
-    ];
-    run(&words)
+    sent(&destination, &["--summary", summary.to_str().unwrap()])
         .exits(1)
         .says("records are lost until it listens");
     let summary: Value = serde_json::from_slice(&std::fs::read(&summary).unwrap()).unwrap();
@@ -149,25 +121,12 @@ fn what_nobody_hears_is_counted() {
         summary["dropped"]["sink"][&destination].as_u64() >= Some(798),
         "{summary}"
     );
-    run(&[
-        "http",
-        "-r",
-        demo.to_str().unwrap(),
-        "-w",
-        "syslog://127.0.0.1",
-    ])
-    .exits(2)
-    .says("a collector is host:port");
-    let words = [
-        "http",
-        "-r",
-        demo.to_str().unwrap(),
-        "-w",
-        &destination,
-        "--rotate",
-        "1h",
-    ];
-    run(&words).exits(2).says("only a file can be rotated");
+    sent("syslog://127.0.0.1", &[])
+        .exits(2)
+        .says("a collector is host:port");
+    sent(&destination, &["--rotate", "1h"])
+        .exits(2)
+        .says("only a file can be rotated");
 }
 
 #[test]
@@ -183,16 +142,7 @@ fn a_collector_that_speaks_first_gets_everything() {
         stream.read_to_end(&mut bytes).unwrap();
         bytes
     });
-    let demo = demo();
-    let words = [
-        "http",
-        "-q",
-        "-r",
-        demo.to_str().unwrap(),
-        "-w",
-        &destination,
-    ];
-    run(&words).exits(0);
+    sent(&destination, &[]).exits(0);
     let bytes = collector.join().unwrap();
     let (mut rest, mut messages) = (&bytes[..], 0);
     while !rest.is_empty() {

@@ -23,7 +23,7 @@ use linkweir_record::flow::{Extent, Flow, FlowBatch, FlowKind};
 
 use crate::chosen::chosen;
 use crate::options::OutputOptions;
-use crate::transport::{Carrier, Sent, Transport, carrier, has_port};
+use crate::transport::{Carrier, Sent, Transport, carrier, connect};
 use message::{MAX_RECORD, Message};
 use template::{
     FlowTemplate, OPTIONS_SET, STATISTICS, Statistics, TEMPLATE_SET, TYPE_INFORMATION,
@@ -95,27 +95,8 @@ struct IpfixSink {
 
 impl IpfixSink {
     fn open(destination: &str, options: OutputOptions) -> Result<Self, SinkError> {
-        let refuse = |message: String| SinkError::Refused {
-            destination: destination.to_owned(),
-            message,
-        };
-        let Some((carrier, address)) = carrier(destination, SCHEME) else {
-            return Err(refuse("not a collector: ipfix://HOST:PORT".to_owned()));
-        };
-        if !has_port(&address) {
-            return Err(refuse(
-                "a collector is host:port, for example ipfix://collector.example:4739 or \
-                 ipfix://[2001:db8::1]:4739"
-                    .to_owned(),
-            ));
-        }
-        if options.rotation.is_some() {
-            return Err(refuse("only a file can be rotated".to_owned()));
-        }
-        let transport = Transport::open(carrier, &address).map_err(|source| SinkError::Io {
-            destination: destination.to_owned(),
-            source,
-        })?;
+        let examples = "ipfix://collector.example:4739 or ipfix://[2001:db8::1]:4739";
+        let (carrier, transport) = connect(destination, SCHEME, examples, &options)?;
         Ok(Self {
             destination: destination.to_owned(),
             options,
