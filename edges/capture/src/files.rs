@@ -229,7 +229,11 @@ impl CaptureFiles {
             open.is_sniffed = true;
             if let Some(compression) = Compression::detect(self.window.unread()) {
                 self.manners.may_idle.store(false, Ordering::Relaxed);
-                open.decompress(compression, self.window.unread().to_vec());
+                if let Err(error) = open.decompress(compression, self.window.unread().to_vec()) {
+                    let fault = open.fault(&self.window, inputs::reason(&error));
+                    self.faults.push_back(fault);
+                    return Ok(Step::Close);
+                }
                 self.window.reset();
                 return Ok(Step::Again);
             }
@@ -329,9 +333,10 @@ impl Open {
     }
 
     /// Puts a decompressor between the input and its reader.
-    fn decompress(&mut self, compression: Compression, seen: Vec<u8>) {
+    fn decompress(&mut self, compression: Compression, seen: Vec<u8>) -> io::Result<()> {
         let raw = std::mem::replace(&mut self.stream, Box::new(io::empty()));
-        self.stream = compression.reader(seen, raw);
+        self.stream = compression.reader_ahead(seen, raw)?;
+        Ok(())
     }
 
     /// The fault of this file that `message` tells.

@@ -10,7 +10,7 @@ use crate::decompress::Compression;
 /// then an error that names the compression.
 ///
 /// # Errors
-/// Where the first bytes cannot be read.
+/// Where the first bytes cannot be read, or there is no memory for a decoder.
 pub fn plain(mut stream: Box<dyn Read + Send>) -> io::Result<Box<dyn Read + Send>> {
     let mut seen = Vec::with_capacity(Compression::MAGIC_BYTES);
     stream
@@ -18,7 +18,7 @@ pub fn plain(mut stream: Box<dyn Read + Send>) -> io::Result<Box<dyn Read + Send
         .take(Compression::MAGIC_BYTES as u64)
         .read_to_end(&mut seen)?;
     Ok(match Compression::detect(&seen) {
-        Some(compression) => compression.reader(seen, stream),
+        Some(compression) => compression.reader(seen, stream)?,
         None => Box::new(Cursor::new(seen).chain(stream)),
     })
 }

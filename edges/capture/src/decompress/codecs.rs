@@ -3,18 +3,16 @@
 //! gzip is ours, over the inflater of `flate2`: that crate's own reader drops what it inflated in the call
 //! that found the damage, which is up to a whole chunk of good packets. xz is decoded by `lzma-rust2`,
 //! which does the same, so that calls are kept small: what is lost is less than two frames, and the same
-//! whatever the caller asks for. zstd frames are decoded by `ruzstd`, which leaves checksums and what is
-//! between frames to its caller.
+//! whatever the caller asks for. zstd frames are decoded by the library of C, which gives what it has
+//! decoded block by block.
 //!
 //! Source: RFC 1952; the .xz file format, version 1.2; RFC 8878.
 
-use std::error::Error;
 use std::io::{self, BufRead, Read};
 
 use flate2::{Decompress, FlushDecompress, Status};
 use lzma_rust2::XzReader;
-use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
-use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
+use zstd::stream::raw::{DParameter, InBuffer, Operation, OutBuffer};
 
 /// Decodes all members of an input.
 pub(super) struct Members<R> {
@@ -129,106 +127,66 @@ impl<R: Read> Read for Streams<R> {
     }
 }
 
-/// Decodes all frames of an input.
+/// Decodes all frames of an input, and passes over skippable ones.
 pub(super) struct Frames<R> {
     input: R,
-    decoder: FrameDecoder,
-    in_frame: bool,
-    /// What to say once everything decoded before it has been read.
-    broken: Option<io::Error>,
+    decoder: zstd::stream::raw::Decoder<'static>,
+    /// Bytes that the decoder asks for, up to the end of a block; none between two frames.
+    wanted: usize,
+    is_broken: bool,
 }
 
 impl<R: BufRead> Frames<R> {
-    pub(super) fn new(input: R) -> Self {
-        let mut decoder = FrameDecoder::new();
-        decoder.set_max_window_size(u64::from(super::MAX_WINDOW_BYTES));
-        Self {
+    /// # Errors
+    /// Where there is no memory for a decoder.
+    pub(super) fn new(input: R) -> io::Result<Self> {
+        let mut decoder = zstd::stream::raw::Decoder::new()?;
+        decoder.set_parameter(DParameter::WindowLogMax(super::MAX_WINDOW_BYTES.ilog2()))?;
+        Ok(Self {
             input,
             decoder,
-            in_frame: false,
-            broken: None,
-        }
-    }
-
-    /// Ends a frame that cannot be decoded further, so that the window, which the decoder keeps
-    /// back for references to it, can be read.
-    fn give_up(&mut self, error: &FrameDecoderError) -> io::Result<()> {
-        /// A last block without content (RFC 8878 sec. 3.1.1.2), and a checksum, should one follow.
-        const LAST_BLOCK: [u8; 7] = [1, 0, 0, 0, 0, 0, 0];
-        let one = BlockDecodingStrategy::UptoBlocks(1);
-        match self.decoder.decode_blocks(LAST_BLOCK.as_slice(), one) {
-            Ok(_) => {
-                self.broken = Some(invalid(error));
-                Ok(())
-            }
-            Err(_) => Err(invalid(error)),
-        }
-    }
-
-    /// Starts the next frame; false at the end of the input.
-    fn next_frame(&mut self) -> io::Result<bool> {
-        loop {
-            if self.input.fill_buf()?.is_empty() {
-                return Ok(false);
-            }
-            match self.decoder.reset(&mut self.input) {
-                Ok(()) => {
-                    self.in_frame = true;
-                    return Ok(true);
-                }
-                Err(FrameDecoderError::ReadFrameHeaderError(ReadFrameHeaderError::SkipFrame {
-                    length,
-                    ..
-                })) => super::skip(&mut self.input, u64::from(length))?,
-                Err(error) => return Err(invalid(&error)),
-            }
-        }
+            wanted: 0,
+            is_broken: false,
+        })
     }
 }
 
 impl<R: BufRead> Read for Frames<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        /// What a frame begins with, and less than any has: one that the decoder sees whole is decoded
+        /// in one step, and damage at its end takes all of it.
+        const BEGINNING: usize = 6;
         if buffer.is_empty() {
             return Ok(0);
         }
+        if self.is_broken {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
         loop {
-            if !self.in_frame && !self.next_frame()? {
+            let data = self.input.fill_buf()?;
+            let is_last = data.is_empty();
+            if is_last && self.wanted == 0 {
                 return Ok(0);
             }
-            while self.decoder.can_collect() == 0 && !self.decoder.is_finished() {
-                let one = BlockDecodingStrategy::UptoBlocks(1);
-                if let Err(error) = self.decoder.decode_blocks(&mut self.input, one) {
-                    self.give_up(&error)?;
-                }
-            }
-            let got = self.decoder.read(buffer)?;
+            // A block a call, no more: a call that finds damage gives nothing of what it decoded before.
+            let most = if self.wanted == 0 {
+                BEGINNING
+            } else {
+                self.wanted
+            };
+            let mut from = InBuffer::around(data.get(..most).unwrap_or(data));
+            let mut to = OutBuffer::around(&mut *buffer);
+            let wanted = self.decoder.run(&mut from, &mut to);
+            let (used, got) = (from.pos(), to.pos());
+            self.input.consume(used);
+            self.is_broken = wanted.is_err();
+            self.wanted = wanted?;
             if got > 0 {
                 return Ok(got);
             }
-            self.in_frame = false;
-            if let Some(error) = self.broken.take() {
-                return Err(error);
-            }
-            if let Some(expected) = self.decoder.get_checksum_from_data()
-                && self.decoder.get_calculated_checksum() != Some(expected)
-            {
-                return Err(io::Error::new(
-                    io::ErrorKind::InvalidData,
-                    "checksum differs",
-                ));
+            if is_last && self.wanted > 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
             }
         }
     }
-}
-
-/// Keeps the one distinction that matters to the user: an input that ends early.
-fn invalid(error: &FrameDecoderError) -> io::Error {
-    let mut cause: Option<&(dyn Error + 'static)> = Some(error);
-    while let Some(link) = cause {
-        if let Some(io) = link.downcast_ref::<io::Error>() {
-            return io.kind().into();
-        }
-        cause = link.source();
-    }
-    io::Error::new(io::ErrorKind::InvalidData, error.to_string())
 }

@@ -1,8 +1,9 @@
 //! Compression by content: gzip, zstd, xz and lz4, each with several members in one file.
 //!
-//! All decoders are safe Rust or close to it; none is a C library. What they may allocate is bounded
-//! by [`MAX_WINDOW_BYTES`], whatever the stream asks for.
+//! gzip, xz and lz4 are decoded in safe Rust or close to it, zstd by the library of C. What they may allocate
+//! is bounded by [`MAX_WINDOW_BYTES`], whatever the stream asks for.
 
+mod ahead;
 mod codecs;
 mod lz4;
 
@@ -60,12 +61,24 @@ impl Compression {
         }
     }
 
+    /// A reader of the decompressed bytes, which a thread of its own decodes ahead; `seen` was read from
+    /// `rest` already.
+    ///
+    /// # Errors
+    /// Where the system has no thread or memory to give.
+    pub(crate) fn reader_ahead(self, seen: Vec<u8>, rest: Bytes) -> io::Result<Bytes> {
+        Ok(Box::new(ahead::Ahead::start(self.reader(seen, rest)?)?))
+    }
+
     /// A reader of the decompressed bytes; `seen` was read from `rest` already.
-    pub(crate) fn reader(self, seen: Vec<u8>, rest: Bytes) -> Bytes {
+    ///
+    /// # Errors
+    /// Where the system has no memory to give.
+    pub(crate) fn reader(self, seen: Vec<u8>, rest: Bytes) -> io::Result<Bytes> {
         let input = BufReader::with_capacity(INPUT_CHUNK, Cursor::new(seen).chain(rest));
         let inner: Bytes = match self {
             Self::Gzip => Box::new(codecs::Members::new(input)),
-            Self::Zstd => Box::new(codecs::Frames::new(input)),
+            Self::Zstd => Box::new(codecs::Frames::new(input)?),
             Self::Xz => Box::new(codecs::Streams::new(input)),
             Self::Lz4 => Box::new(lz4::Frames::new(input)),
             Self::Skippable => Box::new(AfterSkippable {
@@ -73,10 +86,10 @@ impl Compression {
                 found: None,
             }),
         };
-        Box::new(Named {
+        Ok(Box::new(Named {
             name: self.name(),
             inner,
-        })
+        }))
     }
 }
 
@@ -125,7 +138,7 @@ impl Read for AfterSkippable {
                     "nothing known follows its skippable frames",
                 ));
             };
-            self.found = Some(found.reader(magic.to_vec(), Box::new(input)));
+            self.found = Some(found.reader(magic.to_vec(), Box::new(input))?);
         }
         match &mut self.found {
             Some(found) => found.read(buffer),

@@ -196,7 +196,10 @@ pub(crate) fn compress(how: &str, data: &[u8]) -> Vec<u8> {
             encoder.finish().unwrap()
         }
         "zstd" => {
-            ruzstd::encoding::compress_to_vec(data, ruzstd::encoding::CompressionLevel::Fastest)
+            let mut encoder = zstd::Encoder::new(Vec::new(), 1).unwrap();
+            encoder.include_checksum(true).unwrap();
+            encoder.write_all(data).unwrap();
+            encoder.finish().unwrap()
         }
         "xz" => {
             let mut writer =

@@ -1,0 +1,149 @@
+//! Decoding on a thread of its own, so that it takes another core than what reads the packets.
+
+use std::io::{self, Read};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::thread;
+
+/// Bytes of one piece.
+const PIECE_BYTES: usize = 256 << 10;
+/// Pieces that may wait for the reader: decoding goes on while a batch is processed.
+const PIECES: usize = 4;
+
+/// What a thread of its own reads ahead of its user.
+///
+/// Memory: [`PIECES`] and two pieces more, one that is filled and one that is read. The thread ends with
+/// the stream, or where nobody reads on.
+pub(super) struct Ahead {
+    pieces: Receiver<io::Result<Vec<u8>>>,
+    /// Pieces that were read, to be filled again.
+    spare: SyncSender<Vec<u8>>,
+    piece: Vec<u8>,
+    start: usize,
+}
+
+impl Ahead {
+    /// Starts to read `stream`.
+    ///
+    /// # Errors
+    /// Where the system has no thread to give.
+    pub(super) fn start(stream: super::Bytes) -> io::Result<Self> {
+        let (full, pieces) = sync_channel(PIECES);
+        let (spare, empty) = sync_channel(PIECES + 2);
+        thread::Builder::new()
+            .name("decompress".to_owned())
+            .spawn(move || read_all(stream, &full, &empty))?;
+        Ok(Self {
+            pieces,
+            spare,
+            piece: Vec::new(),
+            start: 0,
+        })
+    }
+}
+
+impl Read for Ahead {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.start == self.piece.len() {
+            // Who has nothing more to say has ended.
+            let Ok(piece) = self.pieces.recv() else {
+                return Ok(0);
+            };
+            let read = std::mem::replace(&mut self.piece, piece?);
+            self.start = 0;
+            // A thread that has ended takes none.
+            drop(self.spare.try_send(read));
+        }
+        let mut ready = self.piece.get(self.start..).unwrap_or_default();
+        let got = ready.read(buffer)?;
+        self.start += got;
+        Ok(got)
+    }
+}
+
+/// Hands over what has come as soon as there is room for it, so that a slow stream is not held back.
+fn read_all(
+    mut stream: super::Bytes,
+    full: &SyncSender<io::Result<Vec<u8>>>,
+    empty: &Receiver<Vec<u8>>,
+) {
+    let mut piece = vec![0; PIECE_BYTES];
+    let mut filled = 0;
+    let damage = loop {
+        match stream.read(piece.get_mut(filled..).unwrap_or_default()) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Ok(0) => break None,
+            Err(error) => break Some(error),
+            Ok(got) => filled += got,
+        }
+        piece.truncate(filled);
+        let unsent = if filled == PIECE_BYTES {
+            full.send(Ok(piece)).map_err(|_| None)
+        } else {
+            full.try_send(Ok(piece)).map_err(|error| match error {
+                TrySendError::Full(Ok(piece)) => Some(piece),
+                _ => None,
+            })
+        };
+        (piece, filled) = match unsent {
+            Ok(()) => (empty.try_recv().unwrap_or_default(), 0),
+            Err(Some(piece)) => (piece, filled),
+            // Nobody reads on.
+            Err(None) => return,
+        };
+        piece.resize(PIECE_BYTES, 0);
+    };
+    piece.truncate(filled);
+    if filled > 0 {
+        drop(full.send(Ok(piece)));
+    }
+    if let Some(error) = damage {
+        drop(full.send(Err(error)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Gives one byte a call, then fails.
+    struct Slow(u8);
+
+    impl Read for Slow {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            let Some(first) = buffer.first_mut().filter(|_| self.0 < 200) else {
+                return Err(io::Error::other("enough"));
+            };
+            *first = self.0;
+            self.0 += 1;
+            Ok(1)
+        }
+    }
+
+    #[test]
+    fn what_came_before_an_error_is_read_first() {
+        let mut ahead = Ahead::start(Box::new(Slow(0))).unwrap();
+        let mut read = Vec::new();
+        let error = ahead.read_to_end(&mut read).unwrap_err();
+        assert_eq!(read, (0..200).collect::<Vec<u8>>());
+        assert_eq!(error.to_string(), "enough");
+        assert_eq!(ahead.read(&mut [0; 1]).unwrap(), 0, "it has ended");
+    }
+
+    #[test]
+    fn a_thread_ends_where_nobody_reads() {
+        let (alive, ended) = sync_channel::<()>(0);
+        /// Endless, and tells when it is dropped.
+        struct Endless(SyncSender<()>);
+        impl Read for Endless {
+            fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+                assert!(self.0.try_send(()).is_err(), "nobody takes it");
+                Ok(buffer.len())
+            }
+        }
+        let mut ahead = Ahead::start(Box::new(Endless(alive))).unwrap();
+        let mut some = vec![0; 3 * PIECE_BYTES];
+        ahead.read_exact(&mut some).unwrap();
+        drop(ahead);
+        assert!(ended.recv().is_err(), "its stream is dropped");
+    }
+}
