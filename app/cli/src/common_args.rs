@@ -45,9 +45,9 @@ pub(crate) struct ViewArgs {
     #[arg(long)]
     pub(crate) top: bool,
 
-    /// Alert when this rule holds; may be repeated. A rule is METRIC [of WHAT NAME] COMPARISON LIMIT [for N
-    /// intervals] [min N samples], for example (http) `p95 of host shop.test > 500 ms for 3 intervals`,
-    /// `5xx share > 2 %`; (flows) `p95 of rtt of server 10.0.0.1 > 200 ms`, `retransmissions share > 3 %`;
+    /// Alert when this rule holds; may be repeated. A rule is METRIC [of WHAT NAME | where (CONDITION)] COMPARISON
+    /// LIMIT [for N intervals] [min N samples], with a condition as in `--where`, for example (http) `p95 of host shop.test > 500 ms for 3 intervals`,
+    /// `5xx share > 2 %`, `p99 where (method = POST and host ~ shop) > 1 s`; (flows) `p95 of rtt of server 10.0.0.1 > 200 ms`, `retransmissions share > 3 %`;
     /// (gateway) `infected rate of client 10.0.0.7 > 0 /s`.
     ///
     /// Metrics of http: p50 p90 p95 p99 p999 mean max, 4xx|5xx|unanswered share, requests rate, of

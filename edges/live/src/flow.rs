@@ -190,7 +190,7 @@ impl Kind for FlowKind {
             Scope::Server(address, port) => {
                 port.is_none_or(|port| port == row.server.port) && is_same(row.server.ip, *address)
             }
-            Scope::Host(_) | Scope::Url(_) => false,
+            Scope::Host(_) | Scope::Url(_) | Scope::Where { .. } => false,
         }
     }
 

@@ -146,7 +146,7 @@ impl Kind for GatewayKind {
             Scope::Server(address, port) => {
                 port.is_none_or(|port| port == row.server_port) && is_same(row.server_ip, *address)
             }
-            Scope::Host(_) | Scope::Url(_) | Scope::Name(_) => false,
+            Scope::Host(_) | Scope::Url(_) | Scope::Name(_) | Scope::Where { .. } => false,
         }
     }
 

@@ -141,7 +141,7 @@ impl Kind for HttpKind {
             Scope::Server(address, port) => {
                 port.is_none_or(|port| port == row.server_port) && is_same(row.server_ip, *address)
             }
-            Scope::Name(_) | Scope::Application(_) => false,
+            Scope::Name(_) | Scope::Application(_) | Scope::Where { .. } => false,
         }
     }
 

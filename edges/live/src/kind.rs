@@ -3,7 +3,7 @@
 
 use std::fmt::Debug;
 
-use linkweir_record::{RecordBatch as _, RecordKind};
+use linkweir_record::{Filter, FilterError, RecordBatch as _, RecordKind};
 use linkweir_sketch::{TopEntry, TopK};
 use serde::Serialize;
 
@@ -104,16 +104,37 @@ pub trait Fed: Sized + 'static {
     /// Many.
     type Batch;
 
+    /// Which of them a rule means by `where`.
+    type Condition: Debug + Send + Sync;
+
     /// All of a batch, in order.
     fn views(batch: &Self::Batch) -> impl Iterator<Item = Self::View<'_>>;
+
+    /// Reads a condition.
+    ///
+    /// # Errors
+    /// Where it is none over these.
+    fn condition(text: &str) -> Result<Self::Condition, FilterError>;
+
+    /// Whether one of them meets a condition.
+    fn meets(view: &Self::View<'_>, condition: &Self::Condition) -> bool;
 }
 
 impl<R: RecordKind> Fed for R {
     type View<'a> = <R as RecordKind>::View<'a>;
     type Batch = <R as RecordKind>::Batch;
+    type Condition = Filter<R>;
 
     fn views(batch: &Self::Batch) -> impl Iterator<Item = Self::View<'_>> {
         batch.views()
+    }
+
+    fn condition(text: &str) -> Result<Filter<R>, FilterError> {
+        Filter::read(text)
+    }
+
+    fn meets(view: &Self::View<'_>, condition: &Filter<R>) -> bool {
+        condition.matches(view)
     }
 }
 
@@ -170,7 +191,15 @@ pub trait Kind: Fed + Debug + Clone + Send + Sync {
     /// # Errors
     /// Where it is not one.
     fn rule(text: &str) -> Result<Rule, RuleError> {
-        Rule::read::<Self::Counts>(text)
+        let rule = Rule::read::<Self::Counts>(text)?;
+        if let Scope::Where { condition, column } = &rule.scope {
+            Self::condition(condition).map_err(|error| RuleError {
+                rule: text.to_owned(),
+                column: column + error.column - 1,
+                message: error.message,
+            })?;
+        }
+        Ok(rule)
     }
 
     /// The time at which a record counts.
@@ -182,7 +211,7 @@ pub trait Kind: Fed + Debug + Clone + Send + Sync {
     /// Counts a record in an interval or in the scope of a rule.
     fn count(view: &Self::View<'_>, scratch: &Self::Scratch, counts: &mut Self::Counts);
 
-    /// Whether a record belongs to a scope.
+    /// Whether a record belongs to a scope that is not a condition.
     fn is_in(view: &Self::View<'_>, scope: &Scope, scratch: &Self::Scratch) -> bool;
 
     /// Whether a record goes into the tables.

@@ -2,6 +2,9 @@
 //!
 //! Cost: for the generator a copy of its counters each interval; everything else is done by whoever shows them.
 
+use std::convert::Infallible;
+
+use linkweir_record::FilterError;
 use linkweir_sketch::{TopEntry, TopK};
 use serde::Serialize;
 
@@ -84,9 +87,22 @@ impl LoadPart {
 impl Fed for LoadRun {
     type View<'a> = &'a LoadStep;
     type Batch = Vec<LoadStep>;
+    type Condition = Infallible;
 
     fn views(batch: &Vec<LoadStep>) -> impl Iterator<Item = &LoadStep> {
         batch.iter()
+    }
+
+    fn condition(text: &str) -> Result<Infallible, FilterError> {
+        Err(FilterError {
+            filter: text.to_owned(),
+            column: 1,
+            message: "these statistics are not made of records".to_owned(),
+        })
+    }
+
+    fn meets(_step: &&LoadStep, condition: &Infallible) -> bool {
+        match *condition {}
     }
 }
 

@@ -6,10 +6,11 @@
 use std::net::IpAddr;
 
 use crate::alert::{Rule, Scope};
+use crate::kind::Kind;
 
-/// The distinct scopes of a set of rules.
-#[derive(Debug, Default)]
-pub(super) struct Scopes(Vec<Scope>);
+/// The distinct scopes of a set of rules, with what is to be met where that is a condition.
+#[derive(Debug)]
+pub(super) struct Scopes<K: Kind>(Vec<(Scope, Option<K::Condition>)>);
 
 /// Whether two addresses are the same, in whatever form.
 pub(super) fn is_same(a: IpAddr, b: IpAddr) -> bool {
@@ -32,29 +33,43 @@ pub(super) fn is_application(label: &[u8], name: &str) -> bool {
     is_it(label) || label.split(|byte| *byte == b',').any(is_it)
 }
 
-impl Scopes {
+impl<K: Kind> Scopes<K> {
     pub(super) fn of(rules: &[Rule]) -> Self {
-        let mut scopes: Vec<Scope> = Vec::new();
+        let mut scopes = Self(Vec::new());
         for rule in rules {
-            if rule.scope != Scope::Run && !scopes.contains(&rule.scope) {
-                scopes.push(rule.scope.clone());
+            if rule.scope != Scope::Run && scopes.position(&rule.scope).is_none() {
+                let condition = match &rule.scope {
+                    // Rules are read by `Kind::rule`, which has refused what is none.
+                    Scope::Where { condition, .. } => K::condition(condition).ok(),
+                    _ => None,
+                };
+                scopes.0.push((rule.scope.clone(), condition));
             }
         }
-        Self(scopes)
+        scopes
     }
 
     /// The number of a scope; `None` for the whole run.
     pub(super) fn position(&self, scope: &Scope) -> Option<usize> {
-        self.0.iter().position(|known| known == scope)
+        self.0.iter().position(|(known, _)| known == scope)
     }
 
     pub(super) fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// The scopes with their numbers.
-    pub(super) fn numbered(&self) -> impl Iterator<Item = (usize, &Scope)> {
-        self.0.iter().enumerate()
+    /// The numbers of the scopes that a record belongs to.
+    pub(super) fn holding(
+        &self,
+        view: &K::View<'_>,
+        scratch: &K::Scratch,
+    ) -> impl Iterator<Item = usize> {
+        let holds = |(scope, condition): &(Scope, Option<K::Condition>)| match condition {
+            Some(condition) => K::meets(view, condition),
+            None => K::is_in(view, scope, scratch),
+        };
+        let numbered = self.0.iter().enumerate();
+        numbered.filter_map(move |(at, scope)| holds(scope).then_some(at))
     }
 }
 

@@ -279,6 +279,7 @@ fn rules_see_their_scope_exactly() {
             "5xx share of url shop/cart/{n} > 50 %",
             "requests rate of server 10.0.0.2 < 1 /s",
             "requests rate of client 10.0.1.9 > 100 /s",
+            "p50 where (host ~ ^shop and status = 500) > 10 ms for 2 intervals",
         ],
     ));
     let mut sink = live.sink();
@@ -340,8 +341,8 @@ fn rules_see_their_scope_exactly() {
         .collect();
     use AlertState::{Firing, Ok as Fine, Pending};
     // The template of `shop:80/cart/1` is not that of `shop/cart/1`: its host has a port.
-    assert_eq!(states[0], [Pending, Fine, Fine, Firing]);
-    assert_eq!(states[3], [Firing, Fine, Fine, Firing]);
+    assert_eq!(states[0], [Pending, Fine, Fine, Firing, Pending]);
+    assert_eq!(states[3], [Firing, Fine, Fine, Firing, Firing]);
     let metrics = live.metrics();
     assert!(
         metrics.contains(

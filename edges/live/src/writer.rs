@@ -79,7 +79,7 @@ pub(super) struct Writer<K: Kind> {
     /// Whether intervals begin at multiples of their length.
     is_aligned: bool,
     max_keys: usize,
-    scopes: Scopes,
+    scopes: Scopes<K>,
     /// A rule and the number of its scope.
     watches: Vec<Watch>,
     scope_of: Vec<Option<usize>>,
@@ -335,10 +335,7 @@ impl<K: Kind> Writer<K> {
         let counts = &mut open.sums.counts;
         K::prepare(view, &mut self.series, &mut self.scratch);
         K::count(view, &self.scratch, counts);
-        for (at, scope) in self.scopes.numbered() {
-            if !K::is_in(view, scope, &self.scratch) {
-                continue;
-            }
+        for at in self.scopes.holding(view, &self.scratch) {
             if open.scoped.is_empty() {
                 open.scoped
                     .resize_with(self.scopes.len(), K::Counts::default);

@@ -11,6 +11,9 @@ pub struct Token {
     pub is_quoted: bool,
 }
 
+/// What stands for itself in a filter.
+pub const MARKS: &str = "<>=!~(),";
+
 /// Splits an expression at spaces and around each of the characters `marks` (with a `=` that follows `<`, `>` or
 /// `!`, as one word); `"..."` and `'...'` are one name.
 ///

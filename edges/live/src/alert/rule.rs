@@ -1,7 +1,7 @@
 //! The grammar of a rule.
 //!
 //! ```text
-//! rule     = metric [ "of" scope ] op limit [ "for" N "interval"[s] ] [ "min" N "sample"[s] ]
+//! rule     = metric [ "of" scope | "where" "(" filter ")" ] op limit [ "for" N "interval"[s] ] [ "min" N "sample"[s] ]
 //! metric   = stat [ "of" quantity ] | thing "rate" | part "share" | "drops" | "table" "fill" | "active" "flows"
 //! stat     = "p" 1-99 [ "." digits ] | "p999" | "p9999" | "min" | "mean" | "max"
 //! quantity =
@@ -24,10 +24,11 @@
 //! limit    = number [ unit ]     ns us ms s for times, % for shares and fill, /s for rates, bit/s for throughput
 //! ```
 //! A quantity is named of flows and load, which have several; a gateway has no stat and no table, load no scope.
+//! The filter is that of `--where`, over the columns of the records.
 
 use std::net::{IpAddr, SocketAddr};
 
-use linkweir_record::scan::{Token, tokens};
+use linkweir_record::scan::{MARKS, Token, tokens};
 use thiserror::Error;
 
 use super::sample::Stat;
@@ -127,6 +128,47 @@ pub enum Scope {
     Name(String),
     /// Flows or events of this application protocol.
     Application(String),
+    /// Those that meet this condition.
+    Where {
+        /// As it was written.
+        condition: String,
+        /// Where in the rule it begins, in characters from 1.
+        column: usize,
+    },
+}
+
+/// A rule without its condition: spaces stand in its place, so that columns stay those of the rule.
+///
+/// # Errors
+/// Where a quotation mark or a parenthesis is not closed, and which.
+fn without_condition(rule: &str) -> Result<(String, Option<Scope>), (usize, &'static str)> {
+    let tokens =
+        tokens(rule, MARKS).map_err(|column| (column, "this quotation mark is not closed"))?;
+    let is = |token: &Token, text: &str| !token.is_quoted && token.text.eq_ignore_ascii_case(text);
+    let mut pairs = tokens.iter().zip(tokens.iter().skip(1));
+    let Some((word, open)) = pairs.find(|(word, open)| is(word, "where") && is(open, "(")) else {
+        return Ok((rule.to_owned(), None));
+    };
+    let mut depth = 0_usize;
+    let inside = tokens.iter().filter(|token| token.column >= open.column);
+    let close = inside.into_iter().find(|token| {
+        depth += usize::from(is(token, "("));
+        depth -= usize::from(is(token, ")"));
+        depth == 0
+    });
+    let Some(close) = close else {
+        return Err((open.column, "this parenthesis is not closed"));
+    };
+    let part = |from: usize, to: usize| rule.chars().skip(from).take(to - from);
+    let gap = std::iter::repeat_n(' ', close.column + 1 - word.column);
+    let rest = part(0, word.column - 1)
+        .chain(gap)
+        .chain(rule.chars().skip(close.column));
+    let scope = Scope::Where {
+        condition: part(open.column, close.column - 1).collect(),
+        column: open.column + 1,
+    };
+    Ok((rest.collect(), Some(scope)))
 }
 
 /// How the value relates to the limit when the limit is broken.
@@ -183,6 +225,8 @@ pub struct Rule {
 struct Parser<'a> {
     words: Words,
     rule: &'a str,
+    /// What `where` says.
+    condition: Option<Scope>,
     tokens: std::iter::Peekable<std::vec::IntoIter<Token>>,
     end: usize,
 }
@@ -227,11 +271,14 @@ impl Rule {
                 "a rule is one line without control characters",
             ));
         }
-        let tokens = tokens(rule, "<>")
+        let (rest, condition) =
+            without_condition(rule).map_err(|(column, message)| fault(column, message))?;
+        let tokens = tokens(&rest, "<>")
             .map_err(|column| fault(column, "this quotation mark is not closed"))?;
         let mut parser = Parser {
             words: C::WORDS,
             rule,
+            condition,
             tokens: tokens.into_iter().peekable(),
             end: rule.chars().count() + 1,
         };
@@ -269,13 +316,25 @@ impl Parser<'_> {
     fn rule<C: Measured>(&mut self) -> Result<Rule, RuleError> {
         let metric = self.metric::<C>()?;
         let of = self.column();
-        let scope = if self.keyword("of") {
-            if !metric.has_scope() || self.words.scopes.is_empty() {
+        let condition = self.condition.take();
+        let has_of = self.keyword("of");
+        let has_scope = metric.has_scope() && !self.words.scopes.is_empty();
+        let scope = match condition {
+            Some(_) if has_of => {
+                return self.fault(
+                    of,
+                    "a rule has `of` or `where`: write this into the condition",
+                );
+            }
+            Some(Scope::Where { column, .. }) if !has_scope => {
+                return self.fault(column, "this is measured for the whole run only");
+            }
+            Some(condition) => condition,
+            None if has_of && !has_scope => {
                 return self.fault(of, "this is measured for the whole run only");
             }
-            self.scope()?
-        } else {
-            Scope::Run
+            None if has_of => self.scope()?,
+            None => Scope::Run,
         };
         let op = self.next("`>`, `>=`, `<` or `<=`")?;
         let comparison = match op.text.as_str() {
@@ -286,7 +345,7 @@ impl Parser<'_> {
             other => {
                 return self.fault(
                     op.column,
-                    format!("expected `of`, `>`, `>=`, `<` or `<=`, found `{other}`"),
+                    format!("expected `of`, `where (`, `>`, `>=`, `<` or `<=`, found `{other}`"),
                 );
             }
         };
@@ -632,11 +691,39 @@ mod tests {
             ("table full > 1 %", 7, "`fill`"),
             ("p95 of host \"a > 1 s", 13, "not closed"),
             ("drops >\n1", 8, "one line"),
+            ("p95 where (status = 1 > 1 s", 11, "not closed"),
+            ("p95 where status > 1 s", 5, "`where (`"),
+            ("p95 of host a where (status) > 1 s", 5, "`of` or `where`"),
+            ("drops where (status) > 1", 14, "whole run"),
         ] {
             let error = rule.parse::<Rule>().expect_err(rule);
             assert_eq!(error.column, column, "{error}");
             assert!(error.message.contains(part), "{error}");
         }
+    }
+
+    #[test]
+    fn a_condition_is_that_of_records() {
+        use crate::kind::Kind as _;
+        use linkweir_record::HttpKind;
+        let text = "p95 where (status >= 500 and (host ~ \"a (b)\")) > 500 ms for 3 intervals";
+        let rule = HttpKind::rule(text).expect("a rule");
+        let condition = "status >= 500 and (host ~ \"a (b)\")".to_owned();
+        assert_eq!(
+            rule.scope,
+            Scope::Where {
+                condition,
+                column: 12
+            }
+        );
+        assert_eq!((rule.threshold, rule.intervals), (5e8, 3));
+        // It may stand at the end, as people say it.
+        let last = HttpKind::rule("5xx share > 2 % where (host = shop)").expect("a rule");
+        assert!(matches!(last.scope, Scope::Where { .. }) && last.threshold == 2.0);
+        let wrong =
+            HttpKind::rule("p95 where (status >= 500 and hots = a) > 1 s").expect_err("no column");
+        assert_eq!(wrong.column, 30, "{wrong}");
+        assert!(wrong.message.contains("hots"), "{wrong}");
     }
 
     #[test]

@@ -5,10 +5,8 @@ use std::vec::IntoIter;
 
 use super::value::Literal;
 use super::{FilterError, MAX_CHARS, MAX_DEPTH, Node, Op};
-use crate::scan::{Token, tokens};
+use crate::scan::{MARKS, Token, tokens};
 use crate::schema::Field;
-
-const MARKS: &str = "<>=!~(),";
 
 pub(super) fn read(text: &str, kind: &'static str, fields: &[Field]) -> Result<Node, FilterError> {
     let mut parser = Parser {
