@@ -2,6 +2,7 @@
 
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
+use chrono::{DateTime, Datelike as _, Local, Timelike as _};
 use linkweir_wire::Timestamp;
 
 /// The time that only goes forward, for spans.
@@ -29,4 +30,14 @@ pub fn wall_clock() -> u64 {
         .duration_since(UNIX_EPOCH)
         .unwrap_or_default();
     u64::try_from(now.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// The minute of the week by the local time of this machine, 0 on Monday 00:00.
+#[must_use]
+pub fn local_minute(time: Timestamp) -> u16 {
+    let seconds = i64::try_from(time.as_nanos() / 1_000_000_000).unwrap_or(i64::MAX);
+    let utc = DateTime::from_timestamp(seconds, 0).unwrap_or_default();
+    let local = utc.with_timezone(&Local);
+    let minute = local.weekday().num_days_from_monday() * 1440 + local.hour() * 60 + local.minute();
+    u16::try_from(minute).unwrap_or(0)
 }

@@ -37,7 +37,8 @@ fn hint(error: &io::Error) -> &'static str {
 pub struct ResetCounts {
     /// Packets sent: two for a connection.
     pub sent: u64,
-    /// Segments of files that were held until their verdict, and acknowledgments of them.
+    /// Segments of files that were held until their verdict, and acknowledgments of them; pages for clients, and what ends
+    /// their connections.
     pub segments: u64,
     /// Packets that could not be sent: no route, dropped by a rule, no IPv6.
     pub failed: u64,
@@ -109,6 +110,9 @@ impl ResetSender {
         }
         if segment.is_fin {
             flags = flags | TcpFlags::FIN;
+        }
+        if segment.is_reset {
+            flags = flags | TcpFlags::RST;
         }
         let frame = TcpFrame {
             seq: segment.seq,

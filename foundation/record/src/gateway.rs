@@ -115,6 +115,8 @@ pub struct GatewayRow {
     pub sha256: Option<[u8; 32]>,
     /// Where client and server are.
     pub places: [Place; 2],
+    /// Whether the `ClientHello` has the extension of an encrypted one (RFC 9849); `None` where none was seen.
+    pub has_ech: Option<bool>,
 }
 
 impl Default for GatewayRow {
@@ -136,6 +138,7 @@ impl Default for GatewayRow {
             is_complete: None,
             sha256: None,
             places: [Place::default(); 2],
+            has_ech: None,
         }
     }
 }
@@ -161,9 +164,11 @@ pub struct GatewayText<'a> {
     pub host: &'a [u8],
     /// Name under which the file is kept in the directory of the rule.
     pub stored: &'a [u8],
+    /// Of a decision: the conditions of the rule that matched, each with the value that it matched.
+    pub why: &'a [u8],
 }
 
-const TEXTS: usize = 9;
+const TEXTS: usize = 10;
 
 impl<'a> GatewayText<'a> {
     const fn parts(&self) -> [&'a [u8]; TEXTS] {
@@ -177,6 +182,7 @@ impl<'a> GatewayText<'a> {
             self.message,
             self.host,
             self.stored,
+            self.why,
         ]
     }
 
@@ -191,6 +197,7 @@ impl<'a> GatewayText<'a> {
             message,
             host,
             stored,
+            why,
         ] = parts;
         Self {
             application,
@@ -202,6 +209,7 @@ impl<'a> GatewayText<'a> {
             message,
             host,
             stored,
+            why,
         }
     }
 }
@@ -357,6 +365,12 @@ columns!(FIELDS, read_column, v: GatewayEvent, {
     client_asn: U32, "", None, "Number of the autonomous system of the client (geoip)." => v.row.places[0].asn();
     server_country: Text, "", None, "Country of the address of the server (geoip)." => v.row.places[1].country();
     server_asn: U32, "", None, "Number of the autonomous system of the server (geoip)." => v.row.places[1].asn();
+    why: Text, "", None, "Of a decision: the conditions of the rule that matched, each as key=value with the pattern that matched it in brackets; `no rule matches` of the default." => text(v.text.why);
+    ech: Word, "", None, "Whether the ClientHello has the extension encrypted_client_hello (RFC 9849): true or false; null where none was seen. Some clients send it with random bytes." => match v.row.has_ech {
+        None => Value::Null,
+        Some(true) => Value::Word("true"),
+        Some(false) => Value::Word("false"),
+    };
 });
 
 impl RecordKind for GatewayKind {

@@ -11,7 +11,7 @@ use linkweir_wire::Timestamp;
 use crate::connection::key::Ends;
 use crate::hold::Budget;
 use crate::invitations::Invitations;
-use crate::policy::{Action, Label, Policy, Rule};
+use crate::policy::{Action, Label, Policy, Rule, Shown, Why};
 use crate::stats::{Labels, Stats};
 use crate::steps::Watch;
 
@@ -154,30 +154,53 @@ impl Context<'_> {
     /// Records a decision and counts it.
     pub(crate) fn record_decided(
         &mut self,
-        ends: Ends,
-        is_tcp: bool,
+        (ends, is_tcp): (Ends, bool),
         label: Label,
         rule: &Rule,
-        server_name: &[u8],
+        shown: &Shown,
     ) {
+        self.count_decided(label, rule.action);
+        let mut why = Vec::new();
+        let policy = Arc::clone(self.policy);
+        rule.explain(policy.name(label), &ends, (label, shown), &mut Why::to(&mut why));
+        self.record_decision((ends, is_tcp), label, rule, shown, &why);
+    }
+
+    /// Counts a connection that was decided.
+    pub(crate) fn count_decided(&mut self, label: Label, action: Action) {
         let counts = self.labels.of(label);
         counts.connections += 1;
-        *match rule.action {
+        *match action {
             Action::Allow => &mut counts.allowed,
             Action::Drop => &mut counts.dropped,
             Action::Reject | Action::Redirect => &mut counts.rejected,
             Action::Inspect => &mut counts.inspected,
         } += 1;
+    }
+
+    /// Records a decision, and which conditions of its rule matched.
+    pub(crate) fn record_decision(
+        &mut self,
+        (ends, is_tcp): (Ends, bool),
+        label: Label,
+        rule: &Rule,
+        shown: &Shown,
+        why: &[u8],
+    ) {
+        const NONE: &[u8] = b"no rule matches";
         let policy = Arc::clone(self.policy);
+        let is_default = rule.number == policy.default.number;
         let row = GatewayRow {
             event: GatewayEventKind::Decided,
             action: rule.action.as_str(),
+            has_ech: shown.has_ech,
             ..GatewayRow::default()
         };
         let text = GatewayText {
             application: policy.name(label).as_bytes(),
             rule: rule.name.as_bytes(),
-            host: server_name,
+            host: &shown.server_name,
+            why: if is_default { NONE } else { why },
             ..GatewayText::default()
         };
         self.record(ends, is_tcp, row, &text);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use linkweir_gateway::policy::{
-    Action, Applications, Fail, Hold, Label, Pattern, Regions, Rule, ScanMode,
+    Action, Applications, Fail, Hold, Label, Pattern, Regions, Reply, Rule, ScanMode,
 };
 
 use linkweir_record::human::{counted, scaled};
@@ -55,13 +55,10 @@ fn describe(config: &GatewayConfig) -> Vec<String> {
                     names.join(" ")
                 }
             };
-            let names = rule.server_names.0.iter();
-            let names: Vec<_> = names
-                .map(|name| String::from_utf8_lossy(name.as_bytes()).into_owned())
-                .collect();
-            let applications = match names.as_slice() {
-                [] => applications,
-                names => format!("{applications} (sni {})", names.join(" ")),
+            let conditions = asks_for(rule);
+            let applications = match conditions.as_str() {
+                "" => applications,
+                some => format!("{applications} ({some})"),
             };
             let networks = match rule.clients.0.len() {
                 0 => "any".to_owned(),
@@ -83,12 +80,16 @@ fn describe(config: &GatewayConfig) -> Vec<String> {
                 clients,
                 match config.redirects.iter().find(|one| one.rule == rule.number) {
                     Some(redirect) => format!("redirect :{}", redirect.port),
-                    None => rule.action.as_str().to_owned(),
+                    None => match &rule.reply {
+                        Some(Reply::Page(_)) => format!("{} with page", rule.action.as_str()),
+                        Some(Reply::Location(url)) => format!("{} {url}", rule.action.as_str()),
+                        None => rule.action.as_str().to_owned(),
+                    },
                 },
                 shape,
                 looks_at(rule, policy.limits.held_bytes),
                 // Without its proxy, what a rule redirects is rejected.
-                if rule.fail == Fail::Closed || rule.action == Action::Redirect {
+                if rule.fail == Fail::Closed || rule.action == Action::Redirect && rule.reply.is_none() {
                     "closed"
                 } else {
                     "open"
@@ -170,6 +171,52 @@ fn region(word: &str, regions: &Regions) -> Option<String> {
     (!parts.is_empty()).then(|| format!("{word} {}", parts.join(" of ")))
 }
 
+/// What a rule asks of what a connection carries, of its server and of the time.
+fn asks_for(rule: &Rule) -> String {
+    let (tls, request) = (&rule.conditions.tls, &rule.conditions.request);
+    let response = &rule.conditions.response;
+    let patterns = [
+        ("sni", &tls.server_names),
+        ("ja4", &tls.ja4),
+        ("alpn", &tls.alpn),
+        ("certificate", &tls.certificates),
+        ("hosts", &request.hosts),
+        ("urls", &request.urls),
+        ("methods", &request.methods),
+        ("user-agents", &request.user_agents),
+        ("mime-types", &response.mime_types),
+    ];
+    let mut said = Vec::new();
+    for (key, patterns) in patterns {
+        let names = patterns.0.iter();
+        let names: Vec<_> = names
+            .map(|name| String::from_utf8_lossy(name.as_bytes()).into_owned())
+            .collect();
+        match names.as_slice() {
+            [] => {}
+            few @ ([_] | [_, _] | [_, _, _]) => said.push(format!("{key} {}", few.join(" "))),
+            many => said.push(format!("{} {key}", many.len())),
+        }
+    }
+    said.extend(tls.has_ech.map(|ech| format!("ech {ech}")));
+    said.extend(response.min_body.map(|bytes| format!("min-body {bytes}")));
+    if !rule.servers.0.is_empty() {
+        let servers: Vec<_> = rule.servers.0.iter().map(ToString::to_string).collect();
+        said.push(format!("servers {}", servers.join(" ")));
+    }
+    if !rule.server_ports.0.is_empty() {
+        let ports = rule.server_ports.0.iter().map(|(first, last)| match first == last {
+            true => first.to_string(),
+            false => format!("{first}-{last}"),
+        });
+        said.push(format!("port {}", ports.collect::<Vec<_>>().join(" ")));
+    }
+    if !rule.times.0.is_empty() {
+        said.push("at times".to_owned());
+    }
+    said.join("; ")
+}
+
 fn looks_at(rule: &Rule, held_bytes: usize) -> String {
     let inspect = &rule.inspect;
     let mut parts = Vec::new();
@@ -217,7 +264,7 @@ fn passes_undecided(config: &GatewayConfig) -> Vec<String> {
     for rule in policy
         .rules
         .iter()
-        .filter(|rule| rule.action == Action::Redirect)
+        .filter(|rule| rule.action == Action::Redirect && rule.reply.is_none())
     {
         said.push(format!(
             "note: rule `{}` rejects the first connection of a client to an address and port, and UDP; the next TCP connections there go to the proxy",
@@ -300,7 +347,10 @@ fn unreachable(config: &GatewayConfig) -> Vec<String> {
             && earlier.clients.covers(&later.clients)
             && earlier.client_regions.covers(&later.client_regions)
             && earlier.server_regions.covers(&later.server_regions)
-            && earlier.server_names.0.is_empty()
+            && earlier.servers.covers(&later.servers)
+            && earlier.server_ports.covers(&later.server_ports)
+            && earlier.times.0.is_empty()
+            && earlier.conditions.is_any()
     };
     let rules = &config.policy.rules;
     let mut said = Vec::new();

@@ -108,6 +108,8 @@ pub struct OwnSegment {
     pub payload: Vec<u8>,
     /// Whether the stream ends with it.
     pub is_fin: bool,
+    /// Whether it resets the connection at its receiver.
+    pub is_reset: bool,
 }
 
 /// A TCP connection to be torn down: one RST to each end (RFC 9293 sec. 3.10.7), each with the

@@ -88,6 +88,60 @@ pub fn first_certificate(message: &[u8]) -> Option<&[u8]> {
     reader.take(len as usize)
 }
 
+/// DNS names of the first certificate's `subjectAltName` (RFC 5280 sec. 4.2.1.6), at most 64; empty where it has none or
+/// is not there as a whole.
+#[must_use]
+pub fn certificate_dns_names(message: &[u8]) -> Vec<&[u8]> {
+    first_certificate(message)
+        .and_then(|der| dns_names(der).ok())
+        .unwrap_or_default()
+}
+
+/// The extensions of a certificate: `[3] EXPLICIT`.
+const EXTENSIONS: u8 = 0xa3;
+const OCTETS: u8 = 0x04;
+/// `id-ce-subjectAltName`, 2.5.29.17.
+const ALTERNATIVE_NAMES: [u8; 3] = [0x55, 0x1d, 0x11];
+/// A DNS name among others: `[2] IMPLICIT`.
+const DNS_NAME: u8 = 0x82;
+
+fn dns_names(der: &[u8]) -> Result<Vec<&[u8]>, Fault> {
+    let (mut certificate, _) = enter(&mut Reader::new(der), SEQUENCE)?;
+    let (mut tbs, _) = enter(&mut certificate, SEQUENCE)?;
+    let mut list = loop {
+        match element(&mut tbs)? {
+            (EXTENSIONS, content, _) => break enter(&mut Reader::new(content), SEQUENCE)?.0,
+            (_, _, true) => {}
+            _ => return Err(Fault::Ends),
+        }
+    };
+    while !list.is_empty() {
+        let (mut extension, _) = enter(&mut list, SEQUENCE)?;
+        let (kind, _) = enter(&mut extension, OBJECT_ID)?;
+        if kind.rest() != ALTERNATIVE_NAMES {
+            continue;
+        }
+        // Before the octets there may be a flag: critical.
+        let octets = loop {
+            match element(&mut extension)? {
+                (OCTETS, content, _) => break content,
+                (_, _, true) => {}
+                _ => return Err(Fault::Ends),
+            }
+        };
+        let (mut names, _) = enter(&mut Reader::new(octets), SEQUENCE)?;
+        let mut found = Vec::new();
+        while !names.is_empty() && found.len() < MAX_NAMES {
+            let (tag, name, is_whole) = element(&mut names)?;
+            if tag == DNS_NAME && is_whole {
+                found.push(name);
+            }
+        }
+        return Ok(found);
+    }
+    Ok(Vec::new())
+}
+
 fn subject_name(message: &[u8]) -> Result<&[u8], Fault> {
     let mut reader = Reader::new(message);
     let header = MessageHeader::parse(reader.array().ok_or(Fault::Ends)?);

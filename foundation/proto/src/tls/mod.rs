@@ -9,7 +9,7 @@ mod hello;
 mod ja4;
 pub(crate) mod reader;
 
-pub use certificate::{certificate_name, first_certificate};
+pub use certificate::{certificate_dns_names, certificate_name, first_certificate};
 pub use hello::{
     Alpn, ClientHello, ServerHello, client_random, parse_client_hello, parse_encrypted_extensions,
     parse_server_hello,

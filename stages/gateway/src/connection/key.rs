@@ -33,6 +33,8 @@ pub(crate) struct Ends {
     pub(crate) server: (IpAddr, u16),
     /// Where the policy's database has client and server; nowhere without one.
     pub(crate) places: [Place; 2],
+    /// When it began, in minutes of the week by local time, where a rule of the policy asks for it.
+    pub(crate) minute: u16,
 }
 
 impl Ends {
@@ -46,6 +48,7 @@ impl Ends {
             client,
             server,
             places: Default::default(),
+            minute: 0,
         }
     }
 

@@ -19,6 +19,7 @@ use crate::examine::Examination;
 use crate::hold::Stream;
 use crate::inspect::Side;
 use crate::policy::Label;
+use crate::work::Answered;
 
 /// How far a connection is.
 #[derive(Debug)]
@@ -30,6 +31,8 @@ pub(crate) enum Phase {
     Allowed(Mark),
     /// It is inspected.
     Inspected(Box<Examination>),
+    /// Its client has got a response of the gateway; the server is rid of it.
+    Answered(Box<Answered>),
 }
 
 /// A connection that is not the kernel's alone.

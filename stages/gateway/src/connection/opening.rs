@@ -4,11 +4,14 @@ use linkweir_proto::application::{
     Application, UdpMemory, Verdict, classify_tcp, classify_udp, has_bittorrent_handshake,
 };
 use linkweir_proto::quic::{ClientInitials, LongHeader, Progress};
-use linkweir_proto::tls::{MessageHeader, Parsed, RecordHeader, parse_client_hello};
+use linkweir_proto::tls::{
+    Carrier, Ja4, MessageHeader, Parsed, RecordHeader, certificate_dns_names, certificate_name,
+    message_type, parse_client_hello, parse_server_hello,
+};
 
 use super::Ends;
 use crate::inspect::Side;
-use crate::policy::{Action, Label, Policy};
+use crate::policy::{Action, Label, Policy, Shown};
 
 /// The content type of handshake messages (RFC 8446 sec. 5.1).
 const HANDSHAKE: u8 = 22;
@@ -22,8 +25,8 @@ const ENOUGH_BYTES: usize = 128;
 /// What the first bytes say.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Classified {
-    /// It is this, and asks for this server name (empty: none).
-    Is(Label, Vec<u8>),
+    /// It is this, and shows this of itself.
+    Is(Label, Shown),
     /// More bytes may decide.
     More,
     /// A rule asks for what does not come.
@@ -38,7 +41,7 @@ pub(crate) struct Opening {
     packets: u8,
     udp: UdpMemory,
     /// What datagrams so far were, where a rule may drop what comes behind.
-    so_far: Option<(Label, Vec<u8>)>,
+    so_far: Option<(Label, Shown)>,
     quic: Option<Box<ClientInitials>>,
 }
 
@@ -81,7 +84,7 @@ impl Opening {
             [client, server].map(|bytes| bytes.get(..most).unwrap_or(bytes));
         let own = own_signature(policy, looked_at, answered, most);
         if let Verdicts::Is(at) = own {
-            return Classified::Is(Label::Own(at), Vec::new());
+            return Classified::Is(Label::Own(at), Shown::default());
         }
         let verdict = classify_tcp(&linkweir_proto::application::Opening {
             client: looked_at,
@@ -98,14 +101,14 @@ impl Opening {
                 Classified::More
             }
             // The name may still come.
-            Verdict::Is(Application::Tls) => match server_name(client) {
+            Verdict::Is(Application::Tls) => match client_shows(client, policy) {
                 None if !is_over => Classified::More,
                 // Where a rule asks for it, neither tiny segments nor what stands before it hide it.
-                None if policy.names_servers() && client.len() < MAX_HELLO => Classified::More,
-                None if policy.names_servers() => Classified::Hidden("a ClientHello beyond 16 KiB"),
-                name => is(Application::Tls, name.unwrap_or_default()),
+                None if policy.asks_tls() && client.len() < MAX_HELLO => Classified::More,
+                None if policy.asks_tls() => Classified::Hidden("a ClientHello beyond 16 KiB"),
+                shown => with_certificate(shown.unwrap_or_default(), server, ends, policy),
             },
-            Verdict::Is(application) | Verdict::Likely(application) => is(application, Vec::new()),
+            Verdict::Is(application) | Verdict::Likely(application) => is(application, Shown::default()),
             Verdict::More if !is_over => Classified::More,
             Verdict::More | Verdict::No => hidden(policy, looked_at, answered, is_over),
         };
@@ -120,7 +123,7 @@ impl Opening {
         ends: Ends,
         policy: &Policy,
     ) -> Classified {
-        let is_known = |(label, _): &(Label, Vec<u8>)| *label != Label::Unknown;
+        let is_known = |(label, _): &(Label, Shown)| *label != Label::Unknown;
         match self.look_at(side, bytes, ends, policy) {
             // What goes on behind something known says nothing of itself, as a QUIC connection does.
             Classified::Is(Label::Unknown, _) if self.so_far.as_ref().is_some_and(is_known) => {
@@ -166,7 +169,7 @@ impl Opening {
         let [looked_at, answered] = self.bytes.each_ref().map(Vec::as_slice);
         let own = own_signature(policy, looked_at, answered, most);
         if let Verdicts::Is(at) = own {
-            return Classified::Is(Label::Own(at), Vec::new());
+            return Classified::Is(Label::Own(at), Shown::default());
         }
         let classified = self.known(side, bytes, ends, policy, is_over);
         own.may_change(classified, ends, policy, is_over)
@@ -183,7 +186,7 @@ impl Opening {
     ) -> Classified {
         let enough = policy.limits.classify_packets;
         if self.quic.is_some() {
-            return self.on_quic(side, bytes, is_over);
+            return self.on_quic(side, bytes, policy, is_over);
         }
         let is_from_client = side == Side::Client;
         let verdict = classify_udp(
@@ -203,19 +206,25 @@ impl Opening {
             }
             Verdict::Is(Application::Quic) => {
                 self.quic = Some(Box::default());
-                self.on_quic(side, bytes, is_over)
+                self.on_quic(side, bytes, policy, is_over)
             }
-            Verdict::Is(application) | Verdict::Likely(application) => is(application, Vec::new()),
+            Verdict::Is(application) | Verdict::Likely(application) => is(application, Shown::default()),
             Verdict::More if !is_over => Classified::More,
-            Verdict::More | Verdict::No => Classified::Is(Label::Unknown, Vec::new()),
+            Verdict::More | Verdict::No => Classified::Is(Label::Unknown, Shown::default()),
         }
     }
 
     /// Looks for the server name in the client's Initial packets.
-    fn on_quic(&mut self, side: Side, datagram: &[u8], is_over: bool) -> Classified {
+    fn on_quic(
+        &mut self,
+        side: Side,
+        datagram: &[u8],
+        policy: &Policy,
+        is_over: bool,
+    ) -> Classified {
         let Some(client) = self.quic.as_mut().filter(|_| side == Side::Client) else {
             return if is_over {
-                is(Application::Quic, Vec::new())
+                is(Application::Quic, Shown::default())
             } else {
                 Classified::More
             };
@@ -235,10 +244,8 @@ impl Opening {
         if progress == Progress::More && has_initial && !is_over {
             return Classified::More;
         }
-        let name = parse_client_hello(client.hello())
-            .seen()
-            .map_or(&[][..], |hello| hello.server_name);
-        is(Application::Quic, host(name))
+        let shown = shown_of(client.hello(), Carrier::Quic, policy);
+        is(Application::Quic, shown)
     }
 }
 
@@ -247,17 +254,17 @@ impl Opening {
 fn hidden(policy: &Policy, client: &[u8], server: &[u8], is_over: bool) -> Classified {
     if policy.names(Application::BitTorrent) {
         if has_bittorrent_handshake(client) || has_bittorrent_handshake(server) {
-            return is(Application::BitTorrent, Vec::new());
+            return is(Application::BitTorrent, Shown::default());
         }
         if !is_over {
             return Classified::More;
         }
     }
-    Classified::Is(Label::Unknown, Vec::new())
+    Classified::Is(Label::Unknown, Shown::default())
 }
 
-fn is(application: Application, server_name: Vec<u8>) -> Classified {
-    Classified::Is(Label::Known(application), server_name)
+const fn is(application: Application, shown: Shown) -> Classified {
+    Classified::Is(Label::Known(application), shown)
 }
 
 /// What the signatures of the policy say together.
@@ -278,10 +285,11 @@ impl Verdicts {
         is_over: bool,
     ) -> Classified {
         match (self, &classified) {
-            (Self::Open, Classified::Is(label, name))
+            (Self::Open, Classified::Is(label, shown))
                 if !is_over
                     && (*label == Label::Unknown
-                        || policy.rule(*label, &ends, name).action == Action::Allow) =>
+                        || policy.rule(*label, &ends, shown).action == Action::Allow
+                            && !policy.reads_requests(*label, &ends, shown)) =>
             {
                 Classified::More
             }
@@ -303,16 +311,33 @@ fn own_signature(policy: &Policy, client: &[u8], server: &[u8], most: usize) -> 
     all
 }
 
-/// The server name in a `ClientHello` at the start of a stream; nothing where more bytes may bring
-/// it, empty where it has none.
-fn server_name(stream: &[u8]) -> Option<Vec<u8>> {
+/// What the `ClientHello` at the start of a stream shows; nothing where more bytes may bring what is asked for, empty
+/// where there is none.
+fn client_shows(stream: &[u8], policy: &Policy) -> Option<Shown> {
+    let Some(message) = handshake_of(stream) else {
+        return Some(Shown::default());
+    };
+    match parse_client_hello(&message) {
+        Parsed::Complete(_) => Some(shown_of(&message, Carrier::Tcp, policy)),
+        Parsed::Partial(hello) if !hello.server_name.is_empty() && !policy.asks_hello() => {
+            Some(shown_of(&message, Carrier::Tcp, policy))
+        }
+        Parsed::Partial(_) => None,
+        // SSL 2, or the server's stream only.
+        Parsed::Not if stream.is_empty() => None,
+        Parsed::Not => Some(Shown::default()),
+    }
+}
+
+/// The first handshake message of a stream, and what follows it in the records: a message may go over several. Nothing where
+/// a record is of another kind.
+fn handshake_of(stream: &[u8]) -> Option<Vec<u8>> {
     let mut message = Vec::new();
     let mut rest = stream;
-    // A hello may go over several records.
     while let Some((header, after)) = rest.split_first_chunk::<{ RecordHeader::LEN }>() {
         // Servers do not look at the minor version of the first records (RFC 8446 sec. 5.1).
         let [HANDSHAKE, 3, _, high, low] = *header else {
-            return Some(Vec::new());
+            return None;
         };
         let len = usize::from(u16::from_be_bytes([high, low]));
         message.extend_from_slice(after.get(..len).unwrap_or(after));
@@ -321,14 +346,78 @@ fn server_name(stream: &[u8]) -> Option<Vec<u8>> {
             break;
         }
     }
-    match parse_client_hello(&message) {
-        Parsed::Complete(hello) => Some(host(hello.server_name)),
-        Parsed::Partial(hello) if !hello.server_name.is_empty() => Some(host(hello.server_name)),
-        Parsed::Partial(_) => None,
-        // SSL 2, or the server's stream only.
-        Parsed::Not if stream.is_empty() => None,
-        Parsed::Not => Some(Vec::new()),
+    Some(message)
+}
+
+/// What a hello shows of what rules ask for.
+fn shown_of(message: &[u8], carrier: Carrier, policy: &Policy) -> Shown {
+    let Some(hello) = parse_client_hello(message).seen() else {
+        return Shown::default();
+    };
+    let asks = policy.asks_hello();
+    Shown {
+        server_name: host(hello.server_name),
+        ja4: asks.then(|| Ja4::of(carrier, message)).flatten(),
+        alpn: hello.alpn.filter(|_| asks).map(<[u8]>::to_vec).collect(),
+        has_ech: Some(hello.has_ech),
+        certificate: Vec::new(),
     }
+}
+
+/// Waits for the server's certificate where a rule asks for it and it comes in clear.
+fn with_certificate(shown: Shown, server: &[u8], ends: Ends, policy: &Policy) -> Classified {
+    if !policy.asks_certificate(&ends) {
+        return is(Application::Tls, shown);
+    }
+    match certificate_in(server) {
+        None if server.len() < MAX_HELLO => Classified::More,
+        certificate => {
+            let certificate = certificate.unwrap_or_default();
+            is(Application::Tls, Shown { certificate, ..shown })
+        }
+    }
+}
+
+/// The names in the certificate that a server's stream begins with; nothing where more bytes may bring it, empty where it does
+/// not come in clear: of TLS 1.3, of a resumed session, or where something else comes.
+fn certificate_in(stream: &[u8]) -> Option<Vec<Vec<u8>>> {
+    let mut messages = Vec::new();
+    let mut rest = stream;
+    let mut goes_on = true;
+    while let Some((header, after)) = rest.split_first_chunk::<{ RecordHeader::LEN }>() {
+        let [HANDSHAKE, 3, _, high, low] = *header else {
+            goes_on = false;
+            break;
+        };
+        let len = usize::from(u16::from_be_bytes([high, low]));
+        messages.extend_from_slice(after.get(..len).unwrap_or(after));
+        rest = after.get(len..).unwrap_or_default();
+    }
+    let mut rest = messages.as_slice();
+    while let Some((header, _)) = rest.split_first_chunk::<{ MessageHeader::LEN }>() {
+        let header = MessageHeader::parse(*header);
+        let len = MessageHeader::LEN + header.len as usize;
+        let Some(message) = rest.get(..len) else {
+            break;
+        };
+        match header.kind {
+            message_type::SERVER_HELLO => {
+                const TLS_1_3: u16 = 0x0304;
+                let hello = parse_server_hello(message).seen();
+                if hello.is_none_or(|hello| hello.version >= TLS_1_3) {
+                    return Some(Vec::new());
+                }
+            }
+            message_type::CERTIFICATE => {
+                let mut names = certificate_dns_names(message);
+                names.extend(certificate_name(message).seen());
+                return Some(names.into_iter().map(<[u8]>::to_vec).collect());
+            }
+            _ => return Some(Vec::new()),
+        }
+        rest = rest.get(len..).unwrap_or_default();
+    }
+    (!goes_on).then(Vec::new)
 }
 
 /// A server name without the dot of the root, which servers leave out.
@@ -357,6 +446,7 @@ mod tests {
         client: (IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1)), 40_000),
         server: (IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)), 40_001),
         places: [Place::new("", 0), Place::new("", 0)],
+        minute: 0,
     };
 
     /// A rule for each application of these, by its name.
@@ -374,6 +464,7 @@ mod tests {
             rules: rules.collect(),
             default: Arc::new(Rule::any("default", 0, Action::Allow)),
             places: None,
+            local_minute: None,
         }
     }
 
@@ -472,7 +563,7 @@ mod tests {
             let first = opening.on_bytes(Side::Client, request, ENDS, &policy);
             assert_eq!(first, Classified::More);
             let second = opening.on_bytes(Side::Server, response.as_bytes(), ENDS, &policy);
-            assert_eq!(second, is(Application::Http, Vec::new()), "{end:?}");
+            assert_eq!(second, is(Application::Http, Shown::default()), "{end:?}");
         }
     }
 
@@ -494,12 +585,12 @@ mod tests {
             let mut opening = Opening::default();
             let first = opening.on_bytes(Side::Client, request, ENDS, &policy);
             if !waits {
-                assert_eq!(first, is(Application::Http, Vec::new()), "{action:?}");
+                assert_eq!(first, is(Application::Http, Shown::default()), "{action:?}");
                 continue;
             }
             assert_eq!(first, Classified::More);
             let second = opening.on_bytes(Side::Client, b"joinlobby", ENDS, &policy);
-            assert_eq!(second, Classified::Is(Label::Own(0), Vec::new()));
+            assert_eq!(second, Classified::Is(Label::Own(0), Shown::default()));
         }
     }
 
@@ -542,11 +633,11 @@ mod tests {
     fn nothing_hides_a_server_name() {
         let mut policy = policy(&[("tls", Action::Drop)]);
         let mut rule = Rule::clone(&policy.rules[0]);
-        rule.server_names =
+        rule.conditions.tls.server_names =
             crate::policy::NamePatterns(vec![crate::policy::NamePattern::new("evil.test")]);
         policy.rules = vec![Arc::new(rule)];
-        let odd = server_name(&hello("evil.test", 0, 0x99));
-        assert_eq!(odd.as_deref(), Some(&b"evil.test"[..]));
+        let odd = client_shows(&hello("evil.test", 0, 0x99), &policy);
+        assert_eq!(odd.map(|odd| odd.server_name), Some(b"evil.test".to_vec()));
         for (hello, segment) in [
             (hello("evil.test", 0, 1), 1400),
             (hello("evil.test", 0, 1), 1),
@@ -557,7 +648,9 @@ mod tests {
             let mut opening = Opening::default();
             let decided = hello.chunks(segment).find_map(|part| {
                 match opening.on_bytes(Side::Client, part, ENDS, &policy) {
-                    Classified::Is(label, name) => Some((policy.name(label).to_owned(), name)),
+                    Classified::Is(label, shown) => {
+                        Some((policy.name(label).to_owned(), shown.server_name))
+                    }
                     Classified::More | Classified::Hidden(_) => None,
                 }
             });

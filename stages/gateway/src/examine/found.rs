@@ -1,5 +1,7 @@
 //! The policy applied to what an inspector finds.
 
+use std::sync::Arc;
+
 use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher};
 
 use linkweir_engine::effect::{FileEnd, FileOp, FileOrigin, ScanOutcome, ScanReport};
@@ -12,7 +14,8 @@ use super::{MAX_MATCHES, MAX_NAMED, State, end_of, of};
 use crate::connection::key::Ends;
 use crate::context::Context;
 use crate::inspect::{
-    ChatMessage, Coding, DecodeLimit, Decoder, FileInfo, Found, Invitation, Side,
+    ChatMessage, Coding, DecodeLimit, Decoder, FileInfo, Found, Invitation, RequestInfo,
+    ResponseInfo, Side,
 };
 use crate::policy::{Fail, OnMatch, Rule};
 
@@ -46,6 +49,8 @@ const fn action_of(action: OnMatch) -> &'static str {
 #[derive(Debug)]
 pub(super) struct Findings<'a, 'c> {
     pub(super) rule: &'a Rule,
+    /// Among which requests choose; see [`super::Examination`].
+    pub(super) rules: &'a [Arc<Rule>],
     pub(super) application: &'a str,
     pub(super) state: &'a mut State,
     pub(super) ends: Ends,
@@ -125,6 +130,17 @@ impl Findings<'_, '_> {
         }
     }
 
+    /// Looks for keywords in bytes that belong to no file.
+    pub(super) fn find_in_head(&mut self, sender: Side, bytes: &[u8]) {
+        let Some(keywords) = &self.rule.inspect.keywords else {
+            return;
+        };
+        let state = of(&mut self.state.keywords, sender).get_or_insert_with(|| keywords.start());
+        if let Some(keyword) = keywords.find(state, bytes) {
+            self.on_match(GatewayEventKind::Keyword, sender, b"", keyword.as_bytes());
+        }
+    }
+
     /// A name of a file that is asked for, offered or sent.
     fn check_name(&mut self, sender: Side, name: &[u8]) {
         if name.is_empty() {
@@ -182,6 +198,7 @@ impl Findings<'_, '_> {
 
     /// The file of a side has ended, whole or not.
     fn end_file(&mut self, sender: Side, is_complete: bool) {
+        self.turn(sender);
         let Some(mut transfer) = of(&mut self.state.transfers, sender).take() else {
             return;
         };
@@ -286,6 +303,7 @@ impl Findings<'_, '_> {
 
     /// The scans of a side are abandoned; its file is cut.
     pub(super) fn abandon(&mut self, sender: Side, is_blocked: bool) {
+        self.turn(sender);
         let verdict = if is_blocked { "blocked" } else { "unscanned" };
         let waiting = std::mem::take(of(&mut self.state.waiting, sender));
         let tickets = waiting.iter().map(|wait| wait.ticket);
@@ -363,6 +381,7 @@ impl Findings<'_, '_> {
                 .position(|wait| wait.ticket == report.ticket)?;
             Some((side, waiting.swap_remove(at)))
         })?;
+        self.turn(side);
         let file = self.file_of(side, wait.file);
         let name = file.map_or_else(Vec::new, |file| file.name.clone());
         match &report.outcome {
@@ -411,13 +430,17 @@ fn hash_of(sender: Side, name: &[u8]) -> u64 {
 
 impl Found for Findings<'_, '_> {
     fn text(&mut self, sender: Side, bytes: &[u8]) {
-        let Some(keywords) = &self.rule.inspect.keywords else {
-            return;
-        };
-        let state = of(&mut self.state.keywords, sender).get_or_insert_with(|| keywords.start());
-        if let Some(keyword) = keywords.find(state, bytes) {
-            self.on_match(GatewayEventKind::Keyword, sender, b"", keyword.as_bytes());
-        }
+        self.reported(sender, bytes.len());
+        self.turn(sender);
+        self.find_in_head(sender, bytes);
+    }
+
+    fn request(&mut self, sender: Side, request: &RequestInfo<'_>) {
+        self.on_request(sender, request);
+    }
+
+    fn response(&mut self, sender: Side, response: &ResponseInfo<'_>) {
+        self.on_response(sender, response);
     }
 
     fn host(&mut self, host: &[u8]) {
@@ -490,6 +513,7 @@ impl Found for Findings<'_, '_> {
     }
 
     fn file_begin(&mut self, sender: Side, file: &FileInfo<'_>) {
+        // Judged by the rule of its side from here on.
         self.end_file(sender, false);
         if self.state.blocked.is_some() {
             return;
@@ -536,6 +560,9 @@ impl Found for Findings<'_, '_> {
     }
 
     fn file_data(&mut self, sender: Side, bytes: &[u8]) {
+        self.reported(sender, bytes.len());
+        self.on_body(sender, bytes.len());
+        self.turn(sender);
         let Some(mut transfer) = of(&mut self.state.transfers, sender).take() else {
             return;
         };
@@ -573,7 +600,10 @@ impl Found for Findings<'_, '_> {
     }
 
     fn malformed(&mut self, sender: Side, why: &'static str) {
-        let is_closed = self.rule.fail == Fail::Closed;
+        // Of rules that a request may get none can be known to be the right one.
+        let mut rules = self.rules.iter();
+        let is_closed =
+            self.rule.fail == Fail::Closed || rules.any(|rule| rule.fail == Fail::Closed);
         let row = GatewayRow {
             event: GatewayEventKind::Malformed,
             action: if is_closed { "reject" } else { "allow" },

@@ -3,6 +3,7 @@
 //! [`Examination::feed`] gives a packet's new bytes to the inspector and says what follows for the
 //! packet: it passes, waits for a scan, or the connection is blocked.
 
+mod choice;
 mod found;
 mod memory;
 mod transfer;
@@ -15,7 +16,8 @@ use linkweir_record::gateway::{GatewayEventKind, GatewayRow, GatewayText};
 use crate::connection::key::Ends;
 use crate::context::Context;
 use crate::inspect::{Inspector, Side};
-use crate::policy::{Fail, KeywordState, OnMatch, Rule};
+use crate::policy::{Fail, Hold, KeywordState, Label, OnMatch, Rule};
+use choice::Choice;
 use found::Findings;
 use transfer::Transfer;
 use transfer::Waiting;
@@ -49,7 +51,10 @@ pub(crate) enum Outcome {
 /// A connection under inspection.
 #[derive(Debug)]
 pub(crate) struct Examination {
+    /// The rule that holds for what no other one is for.
     pub(crate) rule: Arc<Rule>,
+    /// Rules among which single requests choose, in their order, and that one behind them; empty where none do.
+    rules: Vec<Arc<Rule>>,
     application: Arc<str>,
     ends: Ends,
     is_tcp: bool,
@@ -83,6 +88,8 @@ struct State {
     /// Hash of the last name that matched before its file began: the same file is not recorded twice.
     matched: Option<u64>,
     blocked: Option<OnMatch>,
+    /// Where rules ask for what requests say.
+    choice: Option<Box<Choice>>,
     /// Whether an event said that something passes unseen.
     has_recorded_limit: bool,
 }
@@ -108,6 +115,7 @@ impl Examination {
         state.set_host(host);
         Self {
             rule,
+            rules: Vec::new(),
             application,
             ends,
             is_tcp,
@@ -115,6 +123,37 @@ impl Examination {
             gathered: 0,
             state,
         }
+    }
+
+    /// Lets each request choose among these rules; where none matches, its own rule holds.
+    pub(crate) fn choose_by_request(&mut self, label: Label, mut rules: Vec<Arc<Rule>>) {
+        rules.push(Arc::clone(&self.rule));
+        self.state.choice = Some(Box::new(Choice::new(label, rules.len())));
+        self.rules = rules;
+    }
+
+    /// The rule of what the client asked for last.
+    pub(crate) fn present_rule(&self) -> &Rule {
+        let choice = self.state.choice.as_ref();
+        let chosen = choice.and_then(|choice| self.rules.get(choice.present()));
+        chosen.unwrap_or(&self.rule)
+    }
+
+    /// All rules that may come to hold.
+    fn all_rules(&self) -> impl Iterator<Item = &Arc<Rule>> {
+        std::iter::once(&self.rule).chain(&self.rules)
+    }
+
+    /// How long scans may take, nanoseconds; 0 where nothing is scanned.
+    pub(crate) fn scan_timeout_ns(&self) -> u64 {
+        let scans = self.all_rules().filter_map(|rule| rule.inspect.scan);
+        scans.map(|scan| scan.timeout_ns).max().unwrap_or(0)
+    }
+
+    /// Whether files may be held until their verdict.
+    pub(crate) fn may_hold_files(&self) -> bool {
+        let mut scans = self.all_rules().filter_map(|rule| rule.inspect.scan);
+        scans.any(|scan| scan.hold == Hold::File)
     }
 
     /// Bytes of the stream are missing: what follows cannot be parsed. Files in transfer are cut.
@@ -155,6 +194,7 @@ impl Examination {
     ) -> (&'a mut Inspector, Findings<'a, 'c>) {
         let findings = Findings {
             rule: &self.rule,
+            rules: &self.rules,
             application: &self.application,
             ends: self.ends,
             is_tcp: self.is_tcp,
@@ -167,6 +207,9 @@ impl Examination {
     /// The next bytes of a side.
     pub(crate) fn feed(&mut self, sender: Side, bytes: &[u8], ctx: &mut Context<'_>) -> Outcome {
         let begin = ctx.watch.begin();
+        if let Some(choice) = &mut self.state.choice {
+            choice.begin(sender);
+        }
         let (inspector, mut findings) = self.parts(ctx);
         inspector.feed(sender, bytes, &mut findings);
         self.count_gathered(ctx);
@@ -181,7 +224,9 @@ impl Examination {
             Side::Client => client,
             Side::Server => server,
         };
-        if transfer.as_ref().is_some_and(|transfer| transfer.is_read()) {
+        let is_read = transfer.as_ref().is_some_and(|transfer| transfer.is_read());
+        let choice = self.state.choice.as_ref();
+        if is_read || choice.is_some_and(|choice| choice.counts_body()) {
             return 0;
         }
         self.inspector.body_left(sender)
@@ -283,7 +328,8 @@ impl Examination {
 
     /// Whether something could not be inspected and the rule lets nothing pass then.
     pub(crate) fn fails_closed(&self) -> bool {
-        self.rule.fail == Fail::Closed
+        let mut rules = self.all_rules();
+        rules.any(|rule| rule.fail == Fail::Closed)
     }
 
     /// Blocks the connection for a reason of the stage's.

@@ -7,7 +7,7 @@
 
 use std::collections::HashMap;
 
-use linkweir_proto::http1::{BodyLength, without_port};
+use linkweir_proto::http1::{BodyLength, Fields, without_port};
 use linkweir_proto::http2::direction::{Direction, Headers, Listener};
 use linkweir_proto::http2::hpack::{Field, Strings};
 
@@ -16,7 +16,7 @@ use super::http::facts::Facts;
 use super::http::multipart::Multipart;
 use super::http::pending::{Asked, Kind, Waiting};
 use super::http::request::{asked_for, known, tell_others};
-use super::{Coding, FileInfo, Found, Side};
+use super::{Coding, FileInfo, Found, RequestInfo, Side};
 
 /// Streams of a connection that are followed at once.
 const MAX_STREAMS: usize = 1024;
@@ -225,6 +225,16 @@ impl<F: Found> Ear<'_, F> {
         if !host.is_empty() {
             self.found.host(host);
         }
+        let user_agent = Fields::of_head(&text).find(|field| field.is(b"user-agent"));
+        let info = RequestInfo {
+            method: &head.method,
+            target: &head.path,
+            host,
+            user_agent: user_agent.map_or(&[][..], |field| field.value),
+            head: &[],
+            is_multiplexed: true,
+        };
+        self.found.request(sender, &info);
         let kind = match head.method.as_slice() {
             b"HEAD" => Kind::Head,
             b"CONNECT" => Kind::Connect,

@@ -44,6 +44,36 @@ pub struct FileInfo<'a> {
     pub is_part: bool,
 }
 
+/// A request of HTTP, as its head says. Absent texts are empty.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct RequestInfo<'a> {
+    /// Method token.
+    pub method: &'a [u8],
+    /// Request target as it was sent.
+    pub target: &'a [u8],
+    /// The host that is asked, without port.
+    pub host: &'a [u8],
+    /// `User-Agent`.
+    pub user_agent: &'a [u8],
+    /// The whole head, which [`Found::text`] has got; empty where that came in another form.
+    pub head: &'a [u8],
+    /// Whether requests are answered in any order, several at a time (HTTP/2).
+    pub is_multiplexed: bool,
+}
+
+/// A final response of HTTP/1, as its head says. Absent texts are empty.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ResponseInfo<'a> {
+    /// Media type without parameters.
+    pub mime_type: &'a [u8],
+    /// Bytes of its body, where they are known.
+    pub length: Option<u64>,
+    /// Bytes of its head.
+    pub head_len: usize,
+    /// Bytes of what was fed that brought its end.
+    pub fed: usize,
+}
+
 /// A chat message. Absent texts are empty.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ChatMessage<'a> {
@@ -73,6 +103,10 @@ pub trait Found {
     fn text(&mut self, sender: Side, bytes: &[u8]);
     /// The host or server name that is asked for.
     fn host(&mut self, host: &[u8]);
+    /// A request follows, whose host was said. What is said of files of either side until the next one is of it.
+    fn request(&mut self, _sender: Side, _request: &RequestInfo<'_>) {}
+    /// A final response of HTTP/1 to the oldest request without one.
+    fn response(&mut self, _sender: Side, _response: &ResponseInfo<'_>) {}
     /// A chat message (whose bytes [`Found::text`] gets too).
     fn message(&mut self, sender: Side, message: &ChatMessage<'_>);
     /// A file is asked for, offered or announced here, without its bytes. `sender` is who would send it.

@@ -3,6 +3,7 @@
 //! A [`Policy`] is compiled once and shared; a reload makes a new one. The first rule that matches decides
 //! a connection, and a connection keeps the rule it got.
 
+mod conditions;
 mod keywords;
 mod region;
 mod rule;
@@ -13,9 +14,15 @@ use std::sync::Arc;
 use linkweir_engine::effect::MarkLayout;
 use linkweir_proto::application::Application;
 use linkweir_record::Places;
+use linkweir_wire::Timestamp;
 use serde::Deserialize;
 
 use crate::connection::Ends;
+pub use conditions::{
+    Conditions, Ports, Reply, RequestConditions, ResponseConditions, Times, TlsConditions,
+    WEEK_MINUTES,
+};
+pub(crate) use conditions::{Requested, Shown, Why};
 pub use keywords::{KeywordState, Keywords, KeywordsError};
 pub use region::Regions;
 pub use rule::{
@@ -40,6 +47,8 @@ pub struct Policy {
     pub default: Arc<Rule>,
     /// Says where addresses are, for rules and events. Asked when a connection begins.
     pub places: Option<Arc<dyn Places>>,
+    /// The minute of the week of a time, local time, since Monday 00:00; where a rule asks for it.
+    pub local_minute: Option<fn(Timestamp) -> u16>,
 }
 
 impl Policy {
@@ -50,14 +59,31 @@ impl Policy {
         rules.any(|rule| rule.fail == Fail::Closed)
     }
 
-    /// The rule for an application between two ends.
-    ///
-    /// `server_name` is what TLS or QUIC asked for, empty where nothing did.
-    pub(crate) fn rule(&self, label: Label, ends: &Ends, server_name: &[u8]) -> &Arc<Rule> {
+    /// The rule for an application between two ends, as far as that shows before its first request.
+    pub(crate) fn rule(&self, label: Label, ends: &Ends, shown: &Shown) -> &Arc<Rule> {
         self.rules
             .iter()
-            .find(|rule| rule.matches(label, ends, server_name))
+            .find(|rule| !rule.asks_requests(label) && rule.matches(label, ends, shown))
             .unwrap_or(&self.default)
+    }
+
+    /// The rules that single requests may get instead, in their order: those before [`Policy::rule`].
+    pub(crate) fn rules_of_requests<'a>(
+        &'a self,
+        label: Label,
+        ends: &'a Ends,
+        shown: &'a Shown,
+    ) -> impl Iterator<Item = &'a Arc<Rule>> + 'a {
+        let last = self.rule(label, ends, shown);
+        let before = self.rules.iter().take_while(|rule| !Arc::ptr_eq(rule, last));
+        before.filter(move |rule| rule.asks_requests(label) && rule.matches(label, ends, shown))
+    }
+
+    /// Whether requests have to be read to know what happens to a connection.
+    pub(crate) fn reads_requests(&self, label: Label, ends: &Ends, shown: &Shown) -> bool {
+        label.is_http()
+            && (self.rule(label, ends, shown).reply.is_some()
+                || self.rules_of_requests(label, ends, shown).next().is_some())
     }
 
     /// The rule of two ends whose applications all get the same, so that nothing has to be inspected.
@@ -70,7 +96,8 @@ impl Policy {
 
     /// Whether a connection gets another rule where it goes on as more than it is `so_far`.
     pub(crate) fn waits_for_more(&self, so_far: Application, ends: &Ends) -> bool {
-        let rule = |application| self.rule(Label::Known(application), ends, b"");
+        let shown = Shown::default();
+        let rule = |application| self.rule(Label::Known(application), ends, &shown);
         let may_become = |more: &&Application| more.includes(so_far);
         let mut all = Application::ALL.iter().filter(may_become);
         all.any(|more| !Arc::ptr_eq(rule(*more), rule(so_far)))
@@ -84,11 +111,18 @@ impl Policy {
             Application::FastTrack,
             Application::Gnutella,
         ];
-        let rule = |application| self.rule(Label::Known(application), ends, b"");
+        let shown = Shown::default();
+        let rule = |application| self.rule(Label::Known(application), ends, &shown);
         let first = rule(so_far);
-        first.action == Action::Inspect
+        let requests = |application| {
+            let rules = self.rules_of_requests(Label::Known(application), ends, &shown);
+            rules.map(|rule| rule.number)
+        };
+        (first.action == Action::Inspect || requests(so_far).next().is_some())
             && ALL.contains(&so_far)
-            && ALL.iter().all(|one| Arc::ptr_eq(rule(*one), first))
+            && ALL.iter().all(|one| {
+                Arc::ptr_eq(rule(*one), first) && requests(*one).eq(requests(so_far))
+            })
     }
 
     /// Whether a rule lets nothing pass of something that may be sent between two ends.
@@ -109,11 +143,21 @@ impl Policy {
         scans.any(|scan| scan.hold == Hold::File)
     }
 
-    /// Whether a rule asks for a server name.
-    pub(crate) fn names_servers(&self) -> bool {
-        self.rules
-            .iter()
-            .any(|rule| !rule.server_names.0.is_empty())
+    /// Whether a rule asks for something of the handshake of TLS.
+    pub(crate) fn asks_tls(&self) -> bool {
+        self.rules.iter().any(|rule| !rule.conditions.tls.is_any())
+    }
+
+    /// Whether a rule asks for more of the client's hello than the server name.
+    pub(crate) fn asks_hello(&self) -> bool {
+        let mut all = self.rules.iter().map(|rule| &rule.conditions.tls);
+        all.any(TlsConditions::needs_hello)
+    }
+
+    /// Whether a rule for two ends asks for the server's certificate.
+    pub(crate) fn asks_certificate(&self, ends: &Ends) -> bool {
+        let mut rules = self.rules.iter().filter(|rule| rule.is_for(ends));
+        rules.any(|rule| !rule.conditions.tls.certificates.0.is_empty())
     }
 
     /// Whether a rule names an application.
@@ -232,6 +276,7 @@ mod tests {
             rules: rules.into_iter().map(Arc::new).collect(),
             default: Arc::new(rule("default", 0, Action::Allow)),
             places: None,
+            local_minute: None,
         }
     }
 
@@ -273,7 +318,7 @@ mod tests {
             assert_eq!(decided, number, "{ends:?}");
         }
         let german = at(("DE", 0), nowhere);
-        let decides = |ends, application| policy.rule(Label::Known(application), ends, b"").number;
+        let decides = |ends, application| policy.rule(Label::Known(application), ends, &Shown::default()).number;
         assert_eq!(decides(&german, Application::Http), 3);
         assert_eq!(decides(&german, Application::Tls), 0);
         assert!(policy.may_stop(&german) && policy.is_strict(&german));
@@ -290,7 +335,8 @@ mod tests {
         first.clients = Networks(vec!["10.1.0.0/16".parse().expect("a network")]);
         let second = rule("all kazaa", 2, Action::Reject);
         let policy = policy(vec![first, second]);
-        let name = |label, ends: &Ends| policy.rule(label, ends, b"").name.as_str();
+        let none = Shown::default();
+        let name = |label, ends: &Ends| policy.rule(label, ends, &none).name.as_str();
         assert_eq!(
             name(Label::Known(Application::FastTrack), &client),
             "kazaa of the lab"

@@ -6,6 +6,7 @@ use linkweir_proto::application::Application;
 use linkweir_record::Prefix;
 use serde::Deserialize;
 
+use super::conditions::{Conditions, Ports, Reply, Shown, Times, Why};
 use super::{Keywords, Regions};
 use crate::connection::Ends;
 
@@ -150,10 +151,18 @@ pub struct Rule {
     pub client_regions: Regions,
     /// Where its servers are.
     pub server_regions: Regions,
-    /// TLS or QUIC server names it is for; empty: all, and those without.
-    pub server_names: NamePatterns,
+    /// Servers it is for.
+    pub servers: Networks,
+    /// Ports of servers it is for.
+    pub server_ports: Ports,
+    /// When it holds, by the time at which a connection begins.
+    pub times: Times,
+    /// What it asks of what the connection carries.
+    pub conditions: Conditions,
     /// What is done.
     pub action: Action,
+    /// What a client of HTTP gets, where nothing passes.
+    pub reply: Option<Reply>,
     /// What is inspected, where the action is to inspect.
     pub inspect: Inspect,
     /// What happens when something cannot be inspected.
@@ -171,38 +180,98 @@ impl Rule {
             clients: Networks::default(),
             client_regions: Regions::default(),
             server_regions: Regions::default(),
-            server_names: NamePatterns::default(),
+            servers: Networks::default(),
+            server_ports: Ports::default(),
+            times: Times::default(),
+            conditions: Conditions::default(),
             action,
+            reply: None,
             inspect: Inspect::default(),
             fail: Fail::default(),
         }
     }
 
-    /// Whether it may be for a connection, as far as its addresses show.
+    /// Whether it may be for a connection, as far as its addresses and the time show.
     pub(super) fn is_for(&self, ends: &Ends) -> bool {
         let [client, server] = ends.places;
         self.clients.holds(ends.client.0)
+            && self.servers.holds(ends.server.0)
+            && self.server_ports.hold(ends.server.1)
+            && self.times.hold(ends.minute)
             && self.client_regions.holds(client)
             && self.server_regions.holds(server)
     }
 
-    pub(super) fn matches(&self, label: Label, ends: &Ends, server_name: &[u8]) -> bool {
+    /// Whether it is for a connection, as far as that shows before its first request.
+    pub(super) fn matches(&self, label: Label, ends: &Ends, shown: &Shown) -> bool {
         let is_application = match &self.applications {
             Applications::Any => true,
             Applications::Of(labels) => labels.iter().any(|one| label.includes(*one)),
         };
-        let is_name = || {
-            self.server_names.0.is_empty()
-                || (!server_name.is_empty() && self.server_names.find(server_name).is_some())
-        };
-        is_application && self.is_for(ends) && is_name()
+        is_application && self.is_for(ends) && self.match_shown(label, shown, &mut Why::unasked())
+    }
+
+    fn match_shown(&self, label: Label, shown: &Shown, why: &mut Why<'_>) -> bool {
+        if self.conditions.is_any() {
+            return true;
+        }
+        if label.is_http() {
+            self.conditions.has_http()
+        } else {
+            label.is_tls() && !self.conditions.tls.is_any() && self.conditions.match_tls(shown, why)
+        }
+    }
+
+    /// Whether requests decide if it is for a connection of this application.
+    pub(crate) fn asks_requests(&self, label: Label) -> bool {
+        label.is_http() && self.conditions.has_http()
     }
 
     /// Whether it needs no look at a connection that its addresses make its own.
     pub(super) fn is_for_any(&self) -> bool {
         self.applications == Applications::Any
-            && self.server_names.0.is_empty()
+            && self.conditions.is_any()
+            && self.reply.is_none()
             && self.action != Action::Inspect
+    }
+
+    /// Says which of its conditions a connection matched, as far as that shows before its first request.
+    pub(crate) fn explain(&self, name: &str, ends: &Ends, (label, shown): (Label, &Shown), why: &mut Why<'_>) {
+        if self.applications != Applications::Any {
+            why.add("application", name.as_bytes(), b"");
+        }
+        for (key, networks, address) in [
+            ("clients", &self.clients, ends.client.0),
+            ("servers", &self.servers, ends.server.0),
+        ] {
+            if let Some(network) = networks.find(address) {
+                let (address, network) = (address.to_canonical().to_string(), network.to_string());
+                why.add(key, address.as_bytes(), network.as_bytes());
+            }
+        }
+        if !self.server_ports.0.is_empty() {
+            why.add("server-ports", ends.server.1.to_string().as_bytes(), b"");
+        }
+        if !self.times.0.is_empty() {
+            const DAYS: [&str; 7] = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"];
+            let (day, minute) = (ends.minute / 1440, ends.minute % 1440);
+            let day = DAYS.get(usize::from(day)).copied().unwrap_or_default();
+            let time = format!("{day} {:02}:{:02}", minute / 60, minute % 60);
+            why.add("times", time.as_bytes(), b"");
+        }
+        let [client, server] = ends.places;
+        for (end, regions, place) in [
+            ("client", &self.client_regions, client),
+            ("server", &self.server_regions, server),
+        ] {
+            if let Some(code) = place.country_code().filter(|_| !regions.countries.is_empty()) {
+                why.add(&format!("{end}-country"), &code, b"");
+            }
+            if let Some(asn) = place.as_number().filter(|_| !regions.asns.is_empty()) {
+                why.add(&format!("{end}-asn"), asn.to_string().as_bytes(), b"");
+            }
+        }
+        self.match_shown(label, shown, why);
     }
 }
 
@@ -228,6 +297,27 @@ impl Label {
             (Self::Known(one), Self::Known(other)) => one.includes(other),
             _ => self == other,
         }
+    }
+
+    /// Whether it is HTTP, whose requests can be read.
+    #[must_use]
+    pub const fn is_http(self) -> bool {
+        matches!(
+            self,
+            Self::Known(
+                Application::Http
+                    | Application::Http2
+                    | Application::Grpc
+                    | Application::FastTrack
+                    | Application::Gnutella
+            )
+        )
+    }
+
+    /// Whether its handshake is that of TLS.
+    #[must_use]
+    pub const fn is_tls(self) -> bool {
+        matches!(self, Self::Known(Application::Tls | Application::Quic))
     }
 
     /// Whether files in its connections are followed, so that they can be scanned and recorded.
@@ -334,6 +424,13 @@ impl Networks {
     pub fn holds(&self, address: IpAddr) -> bool {
         let address = address.to_canonical();
         self.0.is_empty() || self.0.iter().any(|network| network.contains(&address))
+    }
+
+    /// The network of an address, if any was named for it.
+    #[must_use]
+    pub fn find(&self, address: IpAddr) -> Option<&Prefix> {
+        let address = address.to_canonical();
+        self.0.iter().find(|network| network.contains(&address))
     }
 
     /// Whether each address of another set is in this one, as far as single networks show.

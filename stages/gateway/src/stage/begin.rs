@@ -13,7 +13,7 @@ use super::{Arrived, GatewayStage};
 use crate::connection::{Connection, Ends, HalfOpen, Opening, Phase, decision_of, side_of_sender};
 use crate::examine::Examination;
 use crate::inspect::{Inspector, Side};
-use crate::policy::{Fail, Label};
+use crate::policy::{Fail, Label, Shown};
 
 /// Why a connection is followed from its middle on.
 const NOT_SEEN: &str = "the beginning of the connection was not seen";
@@ -29,7 +29,7 @@ impl GatewayStage {
             let [client, _] = &conn.streams;
             let first = SeqNumber(seq.0.wrapping_add(1));
             match conn.phase {
-                Phase::Inspected(_) => true,
+                Phase::Inspected(_) | Phase::Answered(_) => true,
                 Phase::Opening(_) | Phase::Allowed(_) => {
                     client.is_known() && client.released() != first
                 }
@@ -71,7 +71,7 @@ impl GatewayStage {
             return self.drop_implausible(packet, now, effects);
         }
         let mut ends = Ends::opened_by(src, dst, Side::Client);
-        self.shared.locate(&mut ends);
+        self.shared.locate(&mut ends, now);
         let policy = Arc::clone(&self.shared.policy);
         if let Some(rule) = policy.rule_of_any(&ends) {
             let mark = Mark {
@@ -80,7 +80,7 @@ impl GatewayStage {
             };
             self.recent.remember(key, hash, mark, now);
             let mut ctx = self.shared.context(now, effects);
-            ctx.record_decided(ends, true, Label::Unknown, rule, b"");
+            ctx.record_decided((ends, true), Label::Unknown, rule, &Shown::default());
             return ctx.answer_decided(packet, mark);
         }
         if tcp.payload_len > 0 {
@@ -137,7 +137,7 @@ impl GatewayStage {
             |half| (half.ends, half.streams()),
         );
         // Also behind a handshake: the policy may be another one by now.
-        self.shared.locate(&mut ends);
+        self.shared.locate(&mut ends, now);
         let has_handshake = half.is_some_and(|half| half.is_answered());
         let mut phase = Phase::Opening(Box::<Opening>::default());
         if was.decision == Decision::Inspect {
@@ -172,7 +172,7 @@ impl GatewayStage {
             };
             self.recent.remember(key, hash, mark, now);
             let mut ctx = self.shared.context(now, effects);
-            ctx.record_decided(ends, key.is_tcp, Label::Unknown, rule, b"");
+            ctx.record_decided((ends, key.is_tcp), Label::Unknown, rule, &Shown::default());
             ctx.answer_decided(packet, mark);
             return None;
         } else if key.is_tcp && !has_handshake {

@@ -87,8 +87,10 @@ struct Shared {
 }
 
 impl Shared {
-    /// Says where the ends of a connection are, by the database of the present policy.
-    fn locate(&mut self, ends: &mut Ends) {
+    /// Says where the ends of a connection are, by the database of the present policy, and when in the week it begins.
+    fn locate(&mut self, ends: &mut Ends, began: Timestamp) {
+        let minute = self.policy.local_minute;
+        ends.minute = minute.map_or(0, |minute| minute(began));
         let addresses = [ends.client.0, ends.server.0];
         let places = self.places.as_mut();
         ends.places = places.map_or_else(Default::default, |places| {
@@ -176,7 +178,7 @@ impl GatewayStage {
         for connection in self.connections.values_mut() {
             if matches!(connection.phase, Phase::Opening(_)) {
                 // It is decided by the new policy, and so by its database.
-                shared.locate(&mut connection.ends);
+                shared.locate(&mut connection.ends, connection.last);
             }
             // Places of own signatures mean something else now.
             if matches!(connection.label, Label::Own(_)) {
@@ -410,6 +412,9 @@ impl GatewayStage {
         self.with(id, arrived.hash, arrived.now, effects, |work| {
             work.count(bytes);
             let side = work.conn.ends.side(src);
+            if let Some(disposition) = work.on_answered(side, tcp, &segment) {
+                return disposition;
+            }
             if is_control || !is_whole {
                 return work.on_control(side, &segment, is_reset, is_whole);
             }
@@ -500,8 +505,8 @@ impl GatewayStage {
             self.waits.push_back((now, key, hash));
         }
         let timeout = match &work_on.conn.phase {
-            Phase::Inspected(exam) => exam.rule.inspect.scan.map_or(0, |scan| scan.timeout_ns),
-            Phase::Opening(_) | Phase::Allowed(_) => 0,
+            Phase::Inspected(exam) => exam.scan_timeout_ns(),
+            Phase::Opening(_) | Phase::Allowed(_) | Phase::Answered(_) => 0,
         };
         let until = later(now, timeout);
         for ticket in self.shared.requested.drain(..) {

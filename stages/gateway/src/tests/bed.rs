@@ -47,6 +47,7 @@ pub(super) fn policy(action: Action, inspect: Inspect) -> Policy {
         rules: vec![Arc::new(rule)],
         default: Arc::new(Rule::any("default", 0, Action::Allow)),
         places: None,
+        local_minute: None,
     }
 }
 

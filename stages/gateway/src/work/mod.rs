@@ -1,7 +1,10 @@
 //! One packet, one report or one timeout of one connection.
 
 mod relay;
+mod reply;
 mod segments;
+
+pub(crate) use reply::Answered;
 
 use std::sync::Arc;
 
@@ -16,7 +19,7 @@ use crate::context::Context;
 use crate::examine::{Examination, Outcome};
 use crate::hold::{Segment, Stream};
 use crate::inspect::{Inspector, Side};
-use crate::policy::{Action, Label, OnMatch, Rule};
+use crate::policy::{Action, Label, OnMatch, Rule, Shown};
 
 /// Whether the stage keeps a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,7 +43,8 @@ impl Work<'_> {
     fn mark(&self) -> Option<Mark> {
         match &self.conn.phase {
             Phase::Opening(_) | Phase::Allowed(_) => None,
-            Phase::Inspected(exam) => Some(inspected(&exam.rule)),
+            Phase::Inspected(exam) => Some(inspected(exam.present_rule())),
+            Phase::Answered(answered) => Some(answered.mark),
         }
     }
 
@@ -142,7 +146,7 @@ impl Work<'_> {
     pub(crate) fn count(&mut self, bytes: u64) {
         let (packets, sum) = match self.conn.phase {
             Phase::Opening(_) => (&mut self.conn.early_packets, &mut self.conn.early_bytes),
-            Phase::Inspected(_) | Phase::Allowed(_) => {
+            Phase::Inspected(_) | Phase::Allowed(_) | Phase::Answered(_) => {
                 let counts = self.ctx.labels.of(self.conn.label);
                 (&mut counts.packets, &mut counts.bytes)
             }
@@ -154,14 +158,14 @@ impl Work<'_> {
     /// The first scan that packets of a side wait for.
     fn awaited(&mut self, side: Side) -> Option<Ticket> {
         match &mut self.conn.phase {
-            Phase::Opening(_) | Phase::Allowed(_) => None,
+            Phase::Opening(_) | Phase::Allowed(_) | Phase::Answered(_) => None,
             Phase::Inspected(exam) => exam.oldest_scan(side),
         }
     }
 
     fn outcome(&mut self, side: Side) -> Outcome {
         match &mut self.conn.phase {
-            Phase::Opening(_) | Phase::Allowed(_) => Outcome::Pass,
+            Phase::Opening(_) | Phase::Allowed(_) | Phase::Answered(_) => Outcome::Pass,
             Phase::Inspected(exam) => exam.outcome(side),
         }
     }
@@ -214,19 +218,22 @@ impl Work<'_> {
         &mut self,
         side: Side,
         label: Label,
-        server_name: &[u8],
+        shown: &Shown,
         is_fin: bool,
     ) -> Disposition {
         let (ends, is_tcp) = (self.conn.ends, self.conn.key.is_tcp);
         let policy = Arc::clone(self.ctx.policy);
-        let rule = policy.rule(label, &ends, server_name);
+        let rule = policy.rule(label, &ends, shown);
+        let reads_requests = is_tcp && policy.reads_requests(label, &ends, shown);
         self.conn.label = label;
         let counts = self.ctx.labels.of(label);
         counts.packets += std::mem::take(&mut self.conn.early_packets);
         counts.bytes += std::mem::take(&mut self.conn.early_bytes);
-        self.ctx
-            .record_decided(ends, is_tcp, label, rule, server_name);
-        if rule.action != Action::Inspect {
+        // Else each request is decided.
+        if !reads_requests {
+            self.ctx.record_decided((ends, is_tcp), label, rule, shown);
+        }
+        if rule.action != Action::Inspect && !reads_requests {
             let mark = Mark {
                 decision: decision_of(rule.action),
                 rule: rule.number,
@@ -244,13 +251,17 @@ impl Work<'_> {
             Label::Known(application) if is_tcp => Inspector::of(Some(application)),
             _ => Inspector::opaque(),
         };
-        let exam = Examination::new(
+        let mut exam = Examination::new(
             Arc::clone(rule),
             policy.name(label).into(),
             (ends, is_tcp),
             inspector,
-            server_name,
+            &shown.server_name,
         );
+        if reads_requests {
+            let rules = policy.rules_of_requests(label, &ends, shown);
+            exam.choose_by_request(label, rules.cloned().collect());
+        }
         let phase = Phase::Inspected(Box::new(exam));
         let Phase::Opening(opening) = std::mem::replace(&mut self.conn.phase, phase) else {
             return Disposition::Kept;
@@ -278,6 +289,9 @@ impl Work<'_> {
 
     /// Nothing of the connection passes any more.
     fn block(&mut self, action: OnMatch) -> Disposition {
+        if let Some(disposition) = self.reply() {
+            return disposition;
+        }
         let decision = match action {
             OnMatch::Drop => Decision::Drop,
             OnMatch::Reject | OnMatch::Event => Decision::Reject,
@@ -348,13 +362,13 @@ impl Work<'_> {
                     Classified::More | Classified::Hidden(_) => {
                         self.ctx.accept(packet.id, packet.mark, None);
                     }
-                    Classified::Is(label, server_name) => {
-                        return self.decide_datagram(side, packet, bytes, label, &server_name);
+                    Classified::Is(label, shown) => {
+                        return self.decide_datagram(side, packet, bytes, label, &shown);
                     }
                 }
                 Disposition::Kept
             }
-            Phase::Inspected(_) | Phase::Allowed(_) => self.inspect_datagram(side, packet, bytes),
+            Phase::Inspected(_) | Phase::Allowed(_) | Phase::Answered(_) => self.inspect_datagram(side, packet, bytes),
         }
     }
 
@@ -364,10 +378,10 @@ impl Work<'_> {
         packet: &QueuedPacket<'_>,
         bytes: &[u8],
         label: Label,
-        server_name: &[u8],
+        shown: &Shown,
     ) -> Disposition {
         // No stream holds anything: what follows is the packet's own answer.
-        let disposition = self.decide(side, label, server_name, false);
+        let disposition = self.decide(side, label, shown, false);
         match disposition {
             Disposition::Over(mark) => {
                 self.ctx.answer_decided(packet, mark);
@@ -429,7 +443,7 @@ impl Work<'_> {
                 self.answer_all(mark);
                 return Disposition::Over(mark);
             }
-            return self.decide(Side::Client, Label::Unknown, b"", false);
+            return self.decide(Side::Client, Label::Unknown, &Shown::default(), false);
         };
         // What the gateway has acknowledged itself is not sent again by the sender.
         let is_relayed = self.conn.streams.iter().any(Stream::is_relayed);
@@ -461,7 +475,7 @@ impl Work<'_> {
                 self.ctx.stats.undecided += 1;
                 false
             }
-            Phase::Allowed(_) => false,
+            Phase::Allowed(_) | Phase::Answered(_) => false,
             Phase::Inspected(exam) => {
                 exam.fails_closed() && self.conn.holds_any()
                     || self.conn.streams.iter().any(Stream::is_relayed)

@@ -6,7 +6,6 @@ use crate::connection::{Phase, Plausible};
 use crate::examine::Outcome;
 use crate::hold::{Segment, Stream};
 use crate::inspect::Side;
-use crate::policy::Hold;
 use linkweir_engine::effect::{Decision, Mark, OwnSegment};
 use linkweir_wire::{SeqNumber, Tcp};
 
@@ -19,7 +18,7 @@ impl Work<'_> {
 
     fn holds_file(&mut self, side: Side) -> bool {
         match &mut self.conn.phase {
-            Phase::Opening(_) | Phase::Allowed(_) => false,
+            Phase::Opening(_) | Phase::Allowed(_) | Phase::Answered(_) => false,
             Phase::Inspected(exam) => exam.oldest_held(side).is_some(),
         }
     }
@@ -37,11 +36,8 @@ impl Work<'_> {
     pub(super) fn keeps_files_whole(&self) -> bool {
         match &self.conn.phase {
             Phase::Opening(_) => self.ctx.policy.holds_files(),
-            Phase::Allowed(_) => false,
-            Phase::Inspected(exam) => {
-                let scan = exam.rule.inspect.scan;
-                scan.is_some_and(|scan| scan.hold == Hold::File)
-            }
+            Phase::Allowed(_) | Phase::Answered(_) => false,
+            Phase::Inspected(exam) => exam.may_hold_files(),
         }
     }
 
@@ -77,7 +73,7 @@ impl Work<'_> {
     /// Sends what may go of a side's stream, and first what the receiver misses.
     fn bring(&mut self, side: Side, again: bool) {
         let oldest = match &mut self.conn.phase {
-            Phase::Opening(_) | Phase::Allowed(_) => None,
+            Phase::Opening(_) | Phase::Allowed(_) | Phase::Answered(_) => None,
             Phase::Inspected(exam) => exam.oldest_held(side),
         };
         // A file that is not held waits for its scans as anywhere.
@@ -111,7 +107,7 @@ impl Work<'_> {
         }
     }
 
-    fn send(&mut self, from: Side, seq: SeqNumber, ack: SeqNumber, payload: Vec<u8>, is_fin: bool) {
+    pub(super) fn send(&mut self, from: Side, seq: SeqNumber, ack: SeqNumber, payload: Vec<u8>, is_fin: bool) {
         let own = self.plausible(from).timestamp();
         let timestamps = own.zip(self.plausible(from.other()).timestamp());
         let window = self.plausible(from).window();
@@ -124,6 +120,7 @@ impl Work<'_> {
             timestamps,
             payload,
             is_fin,
+            is_reset: false,
         });
     }
 

@@ -158,7 +158,7 @@ impl Work<'_> {
         let ends = self.conn.ends;
         match &mut self.conn.phase {
             Phase::Inspected(exam) => exam.block(WHY, &mut self.ctx),
-            Phase::Opening(_) | Phase::Allowed(_) => self.ctx.record_undecided(ends, true, WHY),
+            Phase::Opening(_) | Phase::Allowed(_) | Phase::Answered(_) => self.ctx.record_undecided(ends, true, WHY),
         }
         let disposition = self.block(OnMatch::Reject);
         self.answer(segment, disposition);
@@ -186,7 +186,7 @@ impl Work<'_> {
         let now = self.ctx.now;
         let unread = match &self.conn.phase {
             Phase::Opening(_) => 0,
-            Phase::Allowed(_) => u64::MAX,
+            Phase::Allowed(_) | Phase::Answered(_) => u64::MAX,
             Phase::Inspected(exam) => exam.unread(side),
         };
         let parts = (skip, unread);
@@ -205,15 +205,15 @@ impl Work<'_> {
                 };
                 self.ctx.watch.classified(begin);
                 match classified {
-                    Classified::Is(label, server_name) => {
-                        return self.decide(side, label, &server_name, segment.is_fin);
+                    Classified::Is(label, shown) => {
+                        return self.decide(side, label, &shown, segment.is_fin);
                     }
                     Classified::Hidden(why) => return self.give_up(why),
                     Classified::More => {}
                 }
                 Outcome::Pass
             }
-            Phase::Allowed(_) => Outcome::Pass,
+            Phase::Allowed(_) | Phase::Answered(_) => Outcome::Pass,
             Phase::Inspected(exam) => {
                 let mut outcome = exam.outcome(side);
                 if !bytes.is_empty() {
@@ -242,14 +242,14 @@ impl Work<'_> {
                     let classified = opening.on_bytes(side, bytes, ends, self.ctx.policy);
                     self.ctx.watch.classified(begin);
                     match classified {
-                        Classified::Is(label, server_name) => {
-                            return self.decide(side, label, &server_name, readable.is_fin);
+                        Classified::Is(label, shown) => {
+                            return self.decide(side, label, &shown, readable.is_fin);
                         }
                         Classified::Hidden(why) => return self.give_up(why),
                         Classified::More => {}
                     }
                 }
-                Phase::Allowed(_) => {}
+                Phase::Allowed(_) | Phase::Answered(_) => {}
                 Phase::Inspected(exam) => {
                     outcome = exam.feed(side, readable.bytes(), &mut self.ctx);
                     if readable.is_fin && !matches!(outcome, Outcome::Block(_)) {

@@ -1,5 +1,6 @@
 //! `gateway.toml`: read, checked, and turned into what the parts of the gateway take.
 
+mod conditions;
 mod regions;
 mod rules;
 mod settings;
@@ -155,6 +156,7 @@ fn parse(place: Place<'_>, numbers: &BTreeMap<String, u16>) -> Result<GatewayCon
         }));
         rules.push(Arc::new(one.rule));
     }
+    let asks_time = rules.iter().any(|rule: &Arc<Rule>| !rule.times.0.is_empty());
     Ok(GatewayConfig {
         path: place.path.to_owned(),
         policy: Arc::new(Policy {
@@ -163,6 +165,7 @@ fn parse(place: Place<'_>, numbers: &BTreeMap<String, u16>) -> Result<GatewayCon
             signatures,
             rules,
             places: databases.map(|databases| Arc::new(databases) as Arc<dyn Places>),
+            local_minute: asks_time.then_some(crate::clock::local_minute),
             default: Arc::new(Rule {
                 fail,
                 ..Rule::any("default", 0, settings.default)

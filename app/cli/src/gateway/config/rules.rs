@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use linkweir_gateway::policy::{
-    Action, Applications, Fail, Hold, Inspect, Keywords, Label, NamePattern, NamePatterns,
-    Networks, OnMatch, Pattern, Rule, ScanSettings, Signature,
+    Action, Applications, Conditions, Fail, Hold, Inspect, Keywords, Label, NamePattern,
+    NamePatterns, Networks, OnMatch, Pattern, Ports, Rule, ScanSettings, Signature, Times,
 };
 use linkweir_geo::Databases;
 use linkweir_proto::application::Application;
@@ -15,6 +15,7 @@ use linkweir_record::Prefix;
 use serde::Deserialize;
 use toml::Spanned;
 
+use super::conditions::{self, Bytes, ConditionKeys, PortRange, WeekTimes};
 use super::regions::{Asn, Keys};
 use super::values::{List, Parsed, Place, WordOr, nearest};
 use super::{RecordSettings, ScannerSettings, read_list};
@@ -37,12 +38,38 @@ pub(super) struct RuleTable {
     action: Action,
     shape: Option<Parsed<Rate>>,
     proxy_port: Option<Spanned<NonZeroU16>>,
+    page: Option<Spanned<String>>,
+    location: Option<Spanned<String>>,
     #[serde(default)]
     application: List<String>,
     #[serde(default)]
     clients: List<Parsed<Prefix>>,
     #[serde(default)]
+    servers: List<Parsed<Prefix>>,
+    #[serde(default)]
+    server_ports: List<PortRange>,
+    #[serde(default)]
+    times: List<Parsed<WeekTimes>>,
+    #[serde(default)]
     sni: List<String>,
+    #[serde(default)]
+    ja4: List<String>,
+    #[serde(default)]
+    alpn: List<String>,
+    #[serde(default)]
+    certificate: List<String>,
+    ech: Option<bool>,
+    #[serde(default)]
+    hosts: List<String>,
+    #[serde(default)]
+    urls: List<String>,
+    #[serde(default)]
+    methods: List<String>,
+    #[serde(default)]
+    user_agents: List<String>,
+    #[serde(default)]
+    mime_types: List<String>,
+    min_body: Option<Parsed<Bytes>>,
     #[serde(default)]
     client_country: List<String>,
     #[serde(default)]
@@ -177,15 +204,6 @@ impl<'a> Reader<'a> {
             return Err(place.wrong(&table.name.span(), what));
         }
         let applications = self.applications(&table.application)?;
-        let has_names =
-            |label: &Label| matches!(label, Label::Known(Application::Tls | Application::Quic));
-        if let Applications::Of(labels) = &applications
-            && !table.sni.0.is_empty()
-            && !labels.iter().all(has_names)
-        {
-            let what = "`sni` is of tls and quic: a rule with it is for these";
-            return Err(place.wrong(&at, what));
-        }
         if table.shape.is_some() && table.action.stops() {
             let what = format!("rule `{name}` lets nothing pass: there is nothing to shape");
             return Err(place.wrong(&at, what));
@@ -205,18 +223,41 @@ impl<'a> Reader<'a> {
         let client_regions = client_regions.read(self.databases, place)?;
         let server_regions = server_regions.read(self.databases, place)?;
         let clients = table.clients.0.into_iter();
-        let rule = Rule {
+        let whose = (name.as_str(), table.action, &applications);
+        let reply = conditions::reply(table.page, table.location, whose, place)?;
+        let mut rule = Rule {
             number: 0,
             applications,
             clients: Networks(clients.map(|one| one.into_inner().0).collect()),
             client_regions,
             server_regions,
-            server_names: NamePatterns(table.sni.0.iter().map(pattern).collect()),
+            servers: Networks::default(),
+            server_ports: Ports::default(),
+            times: Times::default(),
+            conditions: Conditions::default(),
             action: table.action,
+            reply,
             fail: table.fail.unwrap_or(self.fail),
             inspect,
             name: table.name.into_inner(),
         };
+        let keys = ConditionKeys {
+            servers: table.servers,
+            server_ports: table.server_ports,
+            times: table.times,
+            sni: table.sni,
+            ja4: table.ja4,
+            alpn: table.alpn,
+            certificate: table.certificate,
+            ech: table.ech,
+            hosts: table.hosts,
+            urls: table.urls,
+            methods: table.methods,
+            user_agents: table.user_agents,
+            mime_types: table.mime_types,
+            min_body: table.min_body,
+        };
+        keys.put(&mut rule, &at, place)?;
         Ok(ReadRule {
             rule,
             shape: table.shape.map(|rate| rate.0.0),
@@ -227,10 +268,15 @@ impl<'a> Reader<'a> {
     fn proxy_port(&self, table: &RuleTable) -> Result<Option<u16>, Wrong> {
         let name = table.name.get_ref();
         match (&table.proxy_port, table.action) {
+            (Some(port), Action::Redirect) if table.location.is_some() => {
+                let what = format!("rule `{name}`: `proxy-port` and `location` exclude each other");
+                Err(self.place.wrong(&port.span(), what))
+            }
+            (None, Action::Redirect) if table.location.is_some() => Ok(None),
             (Some(port), Action::Redirect) => Ok(Some(port.get_ref().get())),
             (None, Action::Redirect) => {
                 let what = format!(
-                    "rule `{name}`: action redirect needs `proxy-port`, the port on which a transparent proxy of this machine listens"
+                    "rule `{name}`: action redirect needs `proxy-port`, the port on which a transparent proxy of this machine listens, or `location`, the URL that clients of http are sent to"
                 );
                 Err(self.place.wrong(&table.name.span(), what))
             }
@@ -364,7 +410,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-fn pattern(word: &Spanned<String>) -> NamePattern {
+pub(super) fn pattern(word: &Spanned<String>) -> NamePattern {
     NamePattern::new(word.get_ref())
 }
 

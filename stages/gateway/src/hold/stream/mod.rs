@@ -162,6 +162,11 @@ impl Stream {
         self.relay.is_some()
     }
 
+    /// Whether the receiver has bytes behind a gap.
+    pub(crate) fn has_ahead(&self) -> bool {
+        !self.ahead.is_empty()
+    }
+
     /// Whether segments wait in the queue.
     pub(crate) fn has_queue(&self) -> bool {
         !self.queue.is_empty()

@@ -36,6 +36,8 @@ pub struct HttpInspector {
     is_opaque: bool,
     /// Who opened the connection offers a file: the other side asks for it.
     is_pushed: bool,
+    /// Bytes of what is fed now.
+    fed: usize,
 }
 
 /// What one side sends.
@@ -67,6 +69,7 @@ impl HttpInspector {
     /// The next bytes of a side.
     pub fn feed<F: Found>(&mut self, sender: Side, bytes: &[u8], found: &mut F) {
         let mut rest = bytes;
+        self.fed = bytes.len();
         while !rest.is_empty() {
             let stream = self.stream(sender);
             rest = match &mut stream.state {

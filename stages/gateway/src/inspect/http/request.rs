@@ -9,7 +9,7 @@ use super::facts::Facts;
 use super::multipart::Multipart;
 use super::pending::{Asked, Kind};
 use super::{HttpInspector, State};
-use crate::inspect::{Coding, FileInfo, Found, Side};
+use crate::inspect::{Coding, FileInfo, Found, RequestInfo, Side};
 
 /// A path of FastTrack names its file by hash.
 const FASTTRACK: &[u8] = b"/.hash=";
@@ -37,6 +37,15 @@ impl HttpInspector {
         if !host.is_empty() {
             found.host(host);
         }
+        let info = RequestInfo {
+            method: request.method,
+            target: request.target,
+            host,
+            user_agent: request.user_agent,
+            head,
+            is_multiplexed: false,
+        };
+        found.request(sender, &info);
         let kind = match request.method {
             b"HEAD" => Kind::Head,
             b"CONNECT" => Kind::Connect,

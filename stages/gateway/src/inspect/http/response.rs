@@ -9,7 +9,7 @@ use super::facts::Facts;
 use super::pending::{Asked, Kind};
 use super::request::{known, tell_others};
 use super::{HttpInspector, State};
-use crate::inspect::{FileInfo, Found, Side};
+use crate::inspect::{FileInfo, Found, ResponseInfo, Side};
 
 const CONTINUE: u16 = 100;
 const SWITCHING_PROTOCOLS: u16 = 101;
@@ -34,8 +34,17 @@ impl HttpInspector {
             }
             return;
         }
+        let request = self.stream(sender.other()).asked.pop().unwrap_or_default();
+        let no_body = matches!(response.status_code, 204 | 304) || request.kind == Kind::Head;
+        let mime_type = response.content_type.split(|byte| *byte == b';').next();
+        let info = ResponseInfo {
+            mime_type: mime_type.unwrap_or_default().trim_ascii(),
+            length: if no_body { Some(0) } else { response.content_length },
+            head_len: head.len(),
+            fed: self.fed,
+        };
+        found.response(sender, &info);
         let asking = self.stream(sender.other());
-        let request = asking.asked.pop().unwrap_or_default();
         let is_success = (200..300).contains(&response.status_code);
         match request.kind {
             Kind::Connect if is_success => {
