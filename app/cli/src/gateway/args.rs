@@ -6,6 +6,7 @@ use clap::{Args, Subcommand, ValueHint};
 use linkweir_sink::{Format, Rotation};
 
 use crate::common_args::{ChoiceArgs, StoreArgs, ViewArgs, applications, formats};
+use super::explain::Form;
 use crate::files::OverwriteArgs;
 
 const POLICY: &str = "A policy:
@@ -62,6 +63,7 @@ pub(crate) struct GatewayArgs {
 #[derive(Debug, Subcommand)]
 pub(crate) enum GatewayCommand {
     Check(CheckArgs),
+    Explain(ExplainArgs),
     Up(UpArgs),
     Run(Box<RunArgs>),
     Status(StatusArgs),
@@ -73,7 +75,7 @@ pub(crate) enum GatewayCommand {
 #[derive(Debug, Args)]
 pub(crate) struct ConfigFile {
     /// The policy.
-    #[arg(long, value_name = "FILE", default_value = "/etc/linkweir/gateway.toml", value_hint = ValueHint::FilePath)]
+    #[arg(short = 'c', long, value_name = "FILE", default_value = "/etc/linkweir/gateway.toml", value_hint = ValueHint::FilePath)]
     pub(crate) config: PathBuf,
 }
 
@@ -115,6 +117,30 @@ pub(crate) struct CheckArgs {
 
     #[command(flatten)]
     pub(crate) files: OverwriteArgs,
+}
+
+/// Show which rule decides each connection of a capture, and why.
+///
+/// The packets go through the policy as with `check -r`. Each decision has the number of the packet that caused it and the
+/// conditions of the rule that matched, with their values; `blocked`, `keyword` and other findings follow. Connections that
+/// no rule decided are listed too: by the default, or undecided where the capture has too little of them.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  linkweir gateway explain -r capture.pcap -c gateway.toml
+  linkweir gateway explain -r capture.pcap -c gateway.toml | jq 'select(.rule == \"ads\")'
+
+Exit codes: 0 success; 1 a capture is damaged; 2 the policy is invalid; 3 an input or output failed")]
+pub(crate) struct ExplainArgs {
+    #[command(flatten)]
+    pub(crate) file: ConfigFile,
+
+    /// The capture; may be repeated.
+    #[arg(short = 'r', long = "read", value_name = "PATH", required = true, value_hint = ValueHint::AnyPath)]
+    pub(crate) read: Vec<PathBuf>,
+
+    /// Format of the explanation [default: on a terminal table, otherwise jsonl].
+    #[arg(long, value_name = "FORMAT", value_enum)]
+    pub(crate) format: Option<Form>,
 }
 
 /// Create the kernel rules.

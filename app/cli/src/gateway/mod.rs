@@ -5,6 +5,7 @@ mod check;
 mod config;
 mod control;
 mod directories;
+mod explain;
 mod kernel;
 mod run;
 mod shared;
@@ -29,6 +30,7 @@ pub(crate) fn run(args: &GatewayArgs) -> anyhow::Result<Exit> {
     hide_new_files();
     match &args.command {
         GatewayCommand::Check(args) => check::run(args),
+        GatewayCommand::Explain(args) => explain::run(args),
         GatewayCommand::Up(args) => kernel::up(args),
         GatewayCommand::Run(args) => run::run(args),
         GatewayCommand::Status(args) => status::run(args),

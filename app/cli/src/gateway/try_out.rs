@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 use std::io::Write as _;
 use std::net::IpAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Context;
@@ -17,8 +18,9 @@ use linkweir_record::{GatewayEventKind, GatewayKind, RecordBatch as _};
 use linkweir_sink::OutputOptions;
 use linkweir_wire::{Fragments, Network, Packet, TcpFlags, Timestamp, Transport, decode};
 
-use super::args::CheckArgs;
+use super::args::{CheckArgs, ExplainArgs};
 use super::config::GatewayConfig;
+use super::explain::Explained;
 use crate::clock;
 use crate::exit::{Exit, say, warn};
 use crate::outputs::{self, ReportedLosses};
@@ -30,43 +32,12 @@ const MOST_BACK_NS: u64 = 10_000_000_000;
 /// Connections whose mark is remembered.
 const MOST: usize = 1 << 22;
 
-type Five = ((IpAddr, u16), (IpAddr, u16), bool);
+pub(super) type Five = ((IpAddr, u16), (IpAddr, u16), bool);
 
 /// Runs the trial.
 pub(super) fn run(args: &CheckArgs, config: &GatewayConfig) -> anyhow::Result<Exit> {
-    let signals = Signals::install()?;
-    let inputs: Vec<Input> = args.read.iter().cloned().map(Input::from).collect();
-    let options = ReadOptions {
-        stop: signals.stop_flag(),
-        ..ReadOptions::default()
-    };
-    let mut source = CaptureFiles::open(&inputs, options)?;
     let mut trial = Trial::new(config, open_outputs(args)?);
-    let mut exit = Exit::Done;
-    loop {
-        match source.next_event()? {
-            SourceEvent::Batch(batch) => {
-                for frame in batch.frames() {
-                    match decode(frame.link, frame.bytes, frame.wire_len) {
-                        Ok(packet) if packet.is_fragment => trial.on_fragment(&frame),
-                        Ok(packet) => trial.on_packet(&packet, frame.bytes, frame.timestamp),
-                        Err(_) => {}
-                    }
-                }
-                trial.put_away();
-            }
-            SourceEvent::Idle => {}
-            SourceEvent::Fault(fault) => {
-                warn(&format!("{}: {}", fault.input, fault.message));
-                exit = exit.max(match fault.kind {
-                    FaultKind::Unusable => Exit::Failed,
-                    FaultKind::Damaged | FaultKind::Interrupted => Exit::DataLost,
-                    FaultKind::Skipped => Exit::Done,
-                });
-            }
-            SourceEvent::End => break,
-        }
-    }
+    let mut exit = trial.play(&args.read)?;
     let (stats, written) = trial.finish(exit == Exit::Done);
     exit = exit.max(written);
     // Standard output is for the events, where they go there.
@@ -78,6 +49,20 @@ pub(super) fn run(args: &CheckArgs, config: &GatewayConfig) -> anyhow::Result<Ex
     for line in result(&stats) {
         writeln!(out, "{line}").context("standard output")?;
     }
+    Ok(exit)
+}
+
+/// Runs the trial and says what decided each connection.
+pub(super) fn explain(args: &ExplainArgs, config: &GatewayConfig) -> anyhow::Result<Exit> {
+    let nowhere = outputs::open(&[], None, &OutputOptions::default())?;
+    let mut trial = Trial::new(config, nowhere);
+    trial.explained = Some(Explained::default());
+    let exit = trial.play(&args.read)?;
+    trial.stage.finish(trial.last, &mut trial.effects);
+    trial.put_away();
+    let explained = trial.explained.take().unwrap_or_default();
+    let mut out = std::io::BufWriter::new(std::io::stdout().lock());
+    explained.write(args.format, &mut out).context("standard output")?;
     Ok(exit)
 }
 
@@ -107,6 +92,10 @@ struct Trial {
     last: Timestamp,
     fragments: Fragments,
     outputs: Outputs<GatewayKind>,
+    /// Frames of the captures so far.
+    frames: u64,
+    /// What decided each connection, where that is asked for.
+    explained: Option<Explained>,
 }
 
 impl Trial {
@@ -134,6 +123,45 @@ impl Trial {
             last: Timestamp::ZERO,
             fragments: Fragments::default(),
             outputs,
+            frames: 0,
+            explained: None,
+        }
+    }
+
+    /// Plays captures.
+    fn play(&mut self, paths: &[PathBuf]) -> anyhow::Result<Exit> {
+        let signals = Signals::install()?;
+        let inputs: Vec<Input> = paths.iter().cloned().map(Input::from).collect();
+        let options = ReadOptions {
+            stop: signals.stop_flag(),
+            ..ReadOptions::default()
+        };
+        let mut source = CaptureFiles::open(&inputs, options)?;
+        let mut exit = Exit::Done;
+        loop {
+            match source.next_event()? {
+                SourceEvent::Batch(batch) => {
+                    for frame in batch.frames() {
+                        self.frames += 1;
+                        match decode(frame.link, frame.bytes, frame.wire_len) {
+                            Ok(packet) if packet.is_fragment => self.on_fragment(&frame),
+                            Ok(packet) => self.on_packet(&packet, frame.bytes, frame.timestamp),
+                            Err(_) => {}
+                        }
+                    }
+                    self.put_away();
+                }
+                SourceEvent::Idle => {}
+                SourceEvent::Fault(fault) => {
+                    warn(&format!("{}: {}", fault.input, fault.message));
+                    exit = exit.max(match fault.kind {
+                        FaultKind::Unusable => Exit::Failed,
+                        FaultKind::Damaged | FaultKind::Interrupted => Exit::DataLost,
+                        FaultKind::Skipped => Exit::Done,
+                    });
+                }
+                SourceEvent::End => return Ok(exit),
+            }
         }
     }
 
@@ -174,6 +202,13 @@ impl Trial {
         if is_opening {
             self.marks.remove(&key);
         }
+        if let Some(explained) = &mut self.explained {
+            let (seq, has_payload) = match packet.transport {
+                Transport::Tcp(tcp) => (is_opening.then(|| tcp.seq()), tcp.payload_len > 0),
+                _ => (None, true),
+            };
+            explained.on_packet(key, (src, dst), seq, has_payload, self.frames);
+        }
         let mark = self.marks.get(&key).copied().unwrap_or(0);
         if !matches!(
             self.policy.marks.read(mark).decision,
@@ -211,6 +246,10 @@ impl Trial {
         }
         self.effects.resets.clear();
         self.effects.segments.clear();
+        if let Some(explained) = &mut self.explained {
+            explained.on_events(&self.effects.records, self.frames);
+            self.effects.records.clear();
+        }
     }
 
     fn put_away(&mut self) {

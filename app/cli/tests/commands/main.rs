@@ -23,6 +23,7 @@ mod captures;
 mod choice;
 mod damaged_columns;
 mod estimates;
+mod explain;
 mod faults;
 mod feed;
 mod finished;

@@ -42,7 +42,7 @@ fn every_format_with_times_to_last_byte_sorted() {
 fn help() {
     golden("help.txt", &run(&["--help"]).exits(0).stdout);
     golden("http-help.txt", &run(&["http", "--help"]).exits(0).stdout);
-    let gateway = ["check", "up", "run", "status", "reload", "down"];
+    let gateway = ["check", "explain", "up", "run", "status", "reload", "down"];
     let mut all = run(&["gateway", "--help"]).exits(0).stdout;
     for command in gateway {
         all.push_str(&run(&["gateway", command, "--help"]).exits(0).stdout);

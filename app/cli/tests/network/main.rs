@@ -22,6 +22,7 @@ mod gateway {
     mod privileges;
     mod redirect;
     mod regions;
+    mod rules;
     mod scan;
     pub(crate) mod site;
     mod steps;

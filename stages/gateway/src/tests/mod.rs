@@ -9,3 +9,4 @@ mod handshake;
 mod holding;
 mod property;
 mod relay;
+mod requests;

@@ -237,6 +237,45 @@ fn a_fault_is_told_with_its_line_and_column() {
 }
 
 #[test]
+fn conditions_are_read_and_their_faults_located() {
+    let rule = |lines: &str| format!("[[rule]]\nname = \"a\"\naction = \"reject\"\n{lines}\n");
+    let good = rule(
+        "application = [\"http\", \"tls\"]\nhosts = [\"*.ads.example\"]\nsni = \"*.ads.example\"\nech = true\n\
+         servers = \"192.0.2.0/24\"\nserver-ports = [80, \"8000-8999\"]\ntimes = \"mon-fri 08:00-17:00\"\n\
+         mime-types = \"video/*\"\nmin-body = \"10MiB\"\npage = \"No\"",
+    );
+    let config = read(&good).expect("a policy");
+    let a = &config.policy.rules[0];
+    assert_eq!(a.server_ports.0, [(80, 80), (8000, 8999)]);
+    assert_eq!(a.times.0.len(), 5);
+    assert_eq!(a.conditions.response.min_body, Some(10 << 20));
+    assert!(a.conditions.tls.has_ech == Some(true) && a.reply.is_some());
+    assert!(config.policy.local_minute.is_some());
+    for (lines, expected) in [
+        ("hosts = \"http://a/\"", "gateway.toml:4:9: rule `a`: `hosts` are names without scheme"),
+        ("urls = \"http://a/*\"", "gateway.toml:4:8: rule `a`: `urls` are without scheme"),
+        ("ja4 = \"t13d\"", "gateway.toml:4:7: rule `a`: a JA4 has three parts"),
+        ("mime-types = \"video\"", "gateway.toml:4:14: rule `a`: `mime-types` have two parts"),
+        ("server-ports = 70000", "gateway.toml:4:16: 70000 is not a valid port"),
+        ("server-ports = \"9-8\"", "gateway.toml:4:16: `9-8` is not a valid port"),
+        ("times = \"monday\"", "gateway.toml:4:9: `monday` is not a valid time: write"),
+        ("min-body = \"0B\"", "gateway.toml:4:12: a size of at least 1B"),
+        ("application = \"tls\"\nhosts = \"a\"", "rule `a`: `hosts` is of http"),
+        ("application = \"http\"\nsni = \"a\"", "rule `a`: `sni` is of tls and quic"),
+        ("page = \" \"", "gateway.toml:4:8: rule `a`: `page` is a text of 1 to 4000 bytes"),
+        ("application = \"tls\"\npage = \"a\"", "`page` is for http, which the rule is not for"),
+        ("location = \"http://a\"", "gateway.toml:4:12: rule `a`: `location` needs action = \"redirect\""),
+    ] {
+        says(&rule(lines), expected);
+    }
+    let redirect = |lines: &str| rule(lines).replace("\"reject\"", "\"redirect\"");
+    says(&redirect("location = \"portal\""), "rule `a`: `location` is a URL in ASCII");
+    says(&redirect("location = \"http://a\"\nproxy-port = 1"), "`proxy-port` and `location` exclude each other");
+    let config = read(&redirect("location = \"http://a\"")).expect("a policy");
+    assert!(config.redirects.is_empty());
+}
+
+#[test]
 fn a_redirect_has_a_port() {
     let rule = |rest: &str| format!("[[rule]]\nname = \"a\"\naction = {rest}\n");
     for (rest, expected) in [
