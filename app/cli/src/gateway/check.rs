@@ -214,6 +214,14 @@ fn asks_for(rule: &Rule) -> String {
     if !rule.times.0.is_empty() {
         said.push("at times".to_owned());
     }
+    if let Some(quota) = &rule.quota {
+        said.extend(quota.bytes.map(|(bytes, period)| {
+            let hours = period / 3_600_000_000_000;
+            format!("{bytes} bytes a client in {}", counted(hours, "hour"))
+        }));
+        let rate = quota.connections;
+        said.extend(rate.map(|rate| format!("{rate} new connections a client and second")));
+    }
     said.join("; ")
 }
 
@@ -350,6 +358,7 @@ fn unreachable(config: &GatewayConfig) -> Vec<String> {
             && earlier.servers.covers(&later.servers)
             && earlier.server_ports.covers(&later.server_ports)
             && earlier.times.0.is_empty()
+            && earlier.quota.is_none()
             && earlier.conditions.is_any()
     };
     let rules = &config.policy.rules;

@@ -445,7 +445,11 @@ impl Running<'_> {
 
     /// Loads the policy again: connections that are decided keep their rules.
     fn reload(&mut self, numbers: &BTreeMap<String, u16>) -> anyhow::Result<()> {
-        let config = self.read_again(numbers)?;
+        let mut config = self.read_again(numbers)?;
+        // What clients have used they have used.
+        if let (Some(old), Some(_)) = (&self.config.policy.quotas, &config.policy.quotas) {
+            Arc::make_mut(&mut config.policy).quotas = Some(Arc::clone(old));
+        }
         self.shared.policy.set(Arc::clone(&config.policy));
         self.numbers = config.plan().rules;
         self.config = config;

@@ -175,6 +175,13 @@ impl Snapshot {
         ] {
             add(name, count);
         }
+        if let Some(quotas) = &self.shared.policy.get().quotas {
+            let counts = quotas.counts();
+            add("quota_clients", counts.clients);
+            add("quota_used_up", counts.used_up);
+            add("quota_too_many_connections", counts.too_many);
+            add("quota_forgotten", counts.forgotten);
+        }
         // A queue that is closed, as all are at the end, numbers nothing.
         if self.is_fail_open && queues.len() == self.shared.workers.len() {
             let counted = Counted {

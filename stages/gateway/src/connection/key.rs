@@ -35,6 +35,8 @@ pub(crate) struct Ends {
     pub(crate) places: [Place; 2],
     /// When it began, in minutes of the week by local time, where a rule of the policy asks for it.
     pub(crate) minute: u16,
+    /// Rules whose quota the client has used up, by the bits of the quotas.
+    pub(crate) used_up: u64,
 }
 
 impl Ends {
@@ -49,6 +51,7 @@ impl Ends {
             server,
             places: Default::default(),
             minute: 0,
+            used_up: 0,
         }
     }
 

@@ -106,7 +106,16 @@ impl Opening {
                 // Where a rule asks for it, neither tiny segments nor what stands before it hide it.
                 None if policy.asks_tls() && client.len() < MAX_HELLO => Classified::More,
                 None if policy.asks_tls() => Classified::Hidden("a ClientHello beyond 16 KiB"),
-                shown => with_certificate(shown.unwrap_or_default(), server, ends, policy),
+                shown => {
+                    // What a client sends without an answer is not kept for ever.
+                    let waits = client.len() < 2 * MAX_HELLO && server.len() < MAX_HELLO;
+                    let shown = shown.unwrap_or_default();
+                    if policy.asks_certificate(&ends) {
+                        with_certificate(shown, server, waits)
+                    } else {
+                        is(Application::Tls, shown)
+                    }
+                }
             },
             Verdict::Is(application) | Verdict::Likely(application) => is(application, Shown::default()),
             Verdict::More if !is_over => Classified::More,
@@ -365,12 +374,9 @@ fn shown_of(message: &[u8], carrier: Carrier, policy: &Policy) -> Shown {
 }
 
 /// Waits for the server's certificate where a rule asks for it and it comes in clear.
-fn with_certificate(shown: Shown, server: &[u8], ends: Ends, policy: &Policy) -> Classified {
-    if !policy.asks_certificate(&ends) {
-        return is(Application::Tls, shown);
-    }
+fn with_certificate(shown: Shown, server: &[u8], waits: bool) -> Classified {
     match certificate_in(server) {
-        None if server.len() < MAX_HELLO => Classified::More,
+        None if waits => Classified::More,
         certificate => {
             let certificate = certificate.unwrap_or_default();
             is(Application::Tls, Shown { certificate, ..shown })
@@ -447,6 +453,7 @@ mod tests {
         server: (IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)), 40_001),
         places: [Place::new("", 0), Place::new("", 0)],
         minute: 0,
+        used_up: 0,
     };
 
     /// A rule for each application of these, by its name.
@@ -465,6 +472,7 @@ mod tests {
             default: Arc::new(Rule::any("default", 0, Action::Allow)),
             places: None,
             local_minute: None,
+            quotas: None,
         }
     }
 

@@ -61,6 +61,8 @@ pub(crate) struct Examination {
     inspector: Inspector,
     /// Bytes of memory that it was given for what it gathers.
     gathered: usize,
+    /// Bytes that are not counted for the quota of the client yet.
+    owed: u64,
     state: State,
 }
 
@@ -121,6 +123,7 @@ impl Examination {
             is_tcp,
             inspector,
             gathered: 0,
+            owed: 0,
             state,
         }
     }
@@ -137,6 +140,27 @@ impl Examination {
         let choice = self.state.choice.as_ref();
         let chosen = choice.and_then(|choice| self.rules.get(choice.present()));
         chosen.unwrap_or(&self.rule)
+    }
+
+    /// Counts bytes for the quota of the client, at the latest when the connection ends. Whoever has none left goes no further.
+    pub(crate) fn count_bytes(&mut self, bytes: u64, is_end: bool, ctx: &mut Context<'_>) {
+        const USED_UP: &str = "the client has used up its quota";
+        let rule = self.present_rule();
+        let Some(quota) = rule.quota.filter(|quota| quota.bytes.is_some()) else {
+            return;
+        };
+        let (number, policy) = (rule.number, Arc::clone(ctx.policy));
+        self.owed += bytes;
+        if self.owed < quota.step() && !is_end {
+            return;
+        }
+        let owed = std::mem::take(&mut self.owed);
+        let Some(table) = policy.quotas.as_ref().filter(|_| owed > 0) else {
+            return;
+        };
+        if table.add(number, self.ends.client.0, (&quota, ctx.now), owed) && !is_end {
+            self.block(USED_UP, ctx);
+        }
     }
 
     /// All rules that may come to hold.
@@ -192,8 +216,10 @@ impl Examination {
         &'a mut self,
         ctx: &'a mut Context<'c>,
     ) -> (&'a mut Inspector, Findings<'a, 'c>) {
+        let choice = self.state.choice.as_ref();
+        let chosen = choice.and_then(|choice| self.rules.get(choice.present()));
         let findings = Findings {
-            rule: &self.rule,
+            rule: chosen.unwrap_or(&self.rule),
             rules: &self.rules,
             application: &self.application,
             ends: self.ends,
@@ -228,6 +254,11 @@ impl Examination {
         let choice = self.state.choice.as_ref();
         if is_read || choice.is_some_and(|choice| choice.counts_body()) {
             return 0;
+        }
+        // A rule that only counts.
+        let looks = self.rule.inspect.keywords.is_some();
+        if matches!(self.inspector, Inspector::Opaque) && !looks && self.rule.counts_bytes() {
+            return u64::MAX;
         }
         self.inspector.body_left(sender)
     }

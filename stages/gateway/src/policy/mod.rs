@@ -5,10 +5,12 @@
 
 mod conditions;
 mod keywords;
+mod quota;
 mod region;
 mod rule;
 mod signature;
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use linkweir_engine::effect::MarkLayout;
@@ -24,6 +26,7 @@ pub use conditions::{
 };
 pub(crate) use conditions::{Requested, Shown, Why};
 pub use keywords::{KeywordState, Keywords, KeywordsError};
+pub use quota::{MAX_QUOTAS, Quota, QuotaCounts, QuotaTable};
 pub use region::Regions;
 pub use rule::{
     Action, Applications, Fail, Hold, Inspect, Label, NamePattern, NamePatterns, Networks, OnMatch,
@@ -49,9 +52,31 @@ pub struct Policy {
     pub places: Option<Arc<dyn Places>>,
     /// The minute of the week of a time, local time, since Monday 00:00; where a rule asks for it.
     pub local_minute: Option<fn(Timestamp) -> u16>,
+    /// What clients have used, where a rule has a quota; shared by all workers and kept over a reload.
+    pub quotas: Option<Arc<QuotaTable>>,
 }
 
 impl Policy {
+    /// The rules with a quota that a client has no more of at this time, each by the bit of its quota.
+    pub(crate) fn used_up(&self, client: IpAddr, now: Timestamp) -> u64 {
+        let Some(table) = &self.quotas else { return 0 };
+        let quotas = self.rules.iter().filter_map(|rule| Some((rule, rule.quota.as_ref()?)));
+        let used = quotas.filter(|(rule, quota)| table.is_used_up(rule.number, client, quota, now));
+        used.fold(0, |all, (_, quota)| all | quota.bit())
+    }
+
+    /// A client opens a connection: the rules with a quota for which it is one too many in this second.
+    pub(crate) fn opens(&self, ends: &Ends, now: Timestamp) -> u64 {
+        let Some(table) = &self.quotas else { return 0 };
+        let quotas = self.rules.iter().filter_map(|rule| Some((rule, rule.quota.as_ref()?)));
+        let over = quotas.filter(|(rule, quota)| {
+            quota.connections.is_some()
+                && rule.is_for(ends)
+                && table.opens(rule.number, ends.client.0, quota, now)
+        });
+        over.fold(0, |all, (_, quota)| all | quota.bit())
+    }
+
     /// Whether a rule lets nothing pass that could not be inspected: then what cannot be classified must not
     /// pass either, since the rule may be the one for it.
     pub(crate) fn may_fail_closed(&self) -> bool {
@@ -277,6 +302,7 @@ mod tests {
             default: Arc::new(rule("default", 0, Action::Allow)),
             places: None,
             local_minute: None,
+            quotas: None,
         }
     }
 

@@ -7,7 +7,7 @@ use linkweir_record::Prefix;
 use serde::Deserialize;
 
 use super::conditions::{Conditions, Ports, Reply, Shown, Times, Why};
-use super::{Keywords, Regions};
+use super::{Keywords, Quota, Regions};
 use crate::connection::Ends;
 
 /// What is done with a connection.
@@ -163,6 +163,8 @@ pub struct Rule {
     pub action: Action,
     /// What a client of HTTP gets, where nothing passes.
     pub reply: Option<Reply>,
+    /// What a client may use: beyond, the rule is not for it.
+    pub quota: Option<Quota>,
     /// What is inspected, where the action is to inspect.
     pub inspect: Inspect,
     /// What happens when something cannot be inspected.
@@ -186,6 +188,7 @@ impl Rule {
             conditions: Conditions::default(),
             action,
             reply: None,
+            quota: None,
             inspect: Inspect::default(),
             fail: Fail::default(),
         }
@@ -198,6 +201,7 @@ impl Rule {
             && self.servers.holds(ends.server.0)
             && self.server_ports.hold(ends.server.1)
             && self.times.hold(ends.minute)
+            && self.quota.is_none_or(|quota| ends.used_up & quota.bit() == 0)
             && self.client_regions.holds(client)
             && self.server_regions.holds(server)
     }
@@ -232,7 +236,13 @@ impl Rule {
         self.applications == Applications::Any
             && self.conditions.is_any()
             && self.reply.is_none()
+            && !self.counts_bytes()
             && self.action != Action::Inspect
+    }
+
+    /// Whether the bytes of its connections are counted, so that they all come to user space.
+    pub(crate) fn counts_bytes(&self) -> bool {
+        self.quota.is_some_and(|quota| quota.bytes.is_some())
     }
 
     /// Says which of its conditions a connection matched, as far as that shows before its first request.
@@ -270,6 +280,9 @@ impl Rule {
             if let Some(asn) = place.as_number().filter(|_| !regions.asns.is_empty()) {
                 why.add(&format!("{end}-asn"), asn.to_string().as_bytes(), b"");
             }
+        }
+        if self.quota.is_some() {
+            why.add("quota", b"left", b"");
         }
         self.match_shown(label, shown, why);
     }

@@ -73,6 +73,7 @@ impl GatewayStage {
         let mut ends = Ends::opened_by(src, dst, Side::Client);
         self.shared.locate(&mut ends, now);
         let policy = Arc::clone(&self.shared.policy);
+        ends.used_up |= policy.opens(&ends, now);
         if let Some(rule) = policy.rule_of_any(&ends) {
             let mark = Mark {
                 decision: decision_of(rule.action),
@@ -138,6 +139,9 @@ impl GatewayStage {
         );
         // Also behind a handshake: the policy may be another one by now.
         self.shared.locate(&mut ends, now);
+        if half.is_none() {
+            ends.used_up |= self.shared.policy.opens(&ends, now);
+        }
         let has_handshake = half.is_some_and(|half| half.is_answered());
         let mut phase = Phase::Opening(Box::<Opening>::default());
         if was.decision == Decision::Inspect {

@@ -91,6 +91,8 @@ impl Shared {
     fn locate(&mut self, ends: &mut Ends, began: Timestamp) {
         let minute = self.policy.local_minute;
         ends.minute = minute.map_or(0, |minute| minute(began));
+        // One that was too many when it began stays so.
+        ends.used_up |= self.policy.used_up(ends.client.0, began);
         let addresses = [ends.client.0, ends.server.0];
         let places = self.places.as_mut();
         ends.places = places.map_or_else(Default::default, |places| {
@@ -177,7 +179,8 @@ impl GatewayStage {
         shared.policy = policy;
         for connection in self.connections.values_mut() {
             if matches!(connection.phase, Phase::Opening(_)) {
-                // It is decided by the new policy, and so by its database.
+                // It is decided by the new policy, and so by its database and quotas.
+                connection.ends.used_up = 0;
                 shared.locate(&mut connection.ends, connection.last);
             }
             // Places of own signatures mean something else now.

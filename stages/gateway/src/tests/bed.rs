@@ -48,6 +48,7 @@ pub(super) fn policy(action: Action, inspect: Inspect) -> Policy {
         default: Arc::new(Rule::any("default", 0, Action::Allow)),
         places: None,
         local_minute: None,
+        quotas: None,
     }
 }
 
@@ -172,6 +173,11 @@ impl Bed {
             TcpFlags::ACK,
             &[],
         );
+    }
+
+    /// What follows is of another connection, of which conntrack knows nothing.
+    pub(super) const fn anew(&mut self) {
+        self.mark = 0;
     }
 
     /// Payload at an offset of a side's stream.

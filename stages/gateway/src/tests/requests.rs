@@ -3,11 +3,12 @@
 use linkweir_engine::effect::Decision;
 use linkweir_record::RecordBatch as _;
 use linkweir_record::gateway::GatewayEventKind;
+use linkweir_wire::Timestamp;
 use std::sync::Arc;
 
 use super::bed::{Bed, policy, response};
 use crate::inspect::Side;
-use crate::policy::{Action, Inspect, NamePattern, NamePatterns, Policy, Reply, Rule};
+use crate::policy::{Action, Inspect, NamePattern, NamePatterns, Policy, Quota, Reply, Rule};
 
 const GOOD: &[u8] = b"GET /a HTTP/1.1\r\nHost: good.test\r\n\r\n";
 const BAD: &[u8] = b"GET /x HTTP/1.1\r\nHost: www.bad.test\r\n\r\n";
@@ -157,4 +158,67 @@ fn a_response_that_does_not_arrive_is_sent_again() {
     assert!(bed.at_client.stream().is_empty());
     bed.send(Side::Client, 0, BAD);
     assert!(bed.at_client.stream().starts_with(b"HTTP/1.1 403 "));
+}
+
+#[test]
+fn a_client_with_a_quota_goes_to_the_next_rule_when_it_is_used_up() {
+    let mut all = policy(Action::Allow, Inspect::default());
+    let mut first = Rule::clone(&all.rules[0]);
+    first.quota = Some(Quota {
+        index: 0,
+        bytes: Some((4000, 3_600_000_000_000)),
+        connections: None,
+    });
+    let second = Rule::any("beyond", 2, Action::Drop);
+    all.rules = vec![Arc::new(first), Arc::new(second)];
+    all.quotas = Some(Arc::default());
+    let table = all.quotas.clone().expect("a table");
+    let mut bed = Bed::new(all);
+    bed.open();
+    bed.send(Side::Client, 0, GOOD);
+    assert_eq!(bed.decision(), Decision::Inspect);
+    let body = [b'x'; 1000];
+    let mut at = 0;
+    for _ in 0..8 {
+        bed.send(Side::Server, at, &body);
+        at += body.len();
+    }
+    // A sixteenth of it goes beyond at most, and the packet that does.
+    let came = bed.at_client.stream().len();
+    assert!((2000..5000).contains(&came), "{came}");
+    assert_eq!((bed.decision(), bed.resets.len()), (Decision::Reject, 1));
+    assert_eq!(bed.events_of(GatewayEventKind::Blocked), 1);
+    assert_eq!((table.counts().clients, table.counts().used_up), (1, 1));
+    // The next connection is another rule's, an hour later it is the first one's again.
+    for (seconds, rule) in [(0, "beyond"), (3600, "web")] {
+        bed.now = Timestamp::from_nanos(bed.now.as_nanos() + seconds * 1_000_000_000);
+        bed.anew();
+        bed.open();
+        bed.send(Side::Client, 0, GOOD);
+        let last = decided(&bed).pop();
+        assert_eq!(last.map(|(rule, _)| rule).as_deref(), Some(rule));
+    }
+}
+
+#[test]
+fn connections_beyond_the_rate_of_a_client_are_the_next_rules() {
+    let mut all = policy(Action::Allow, Inspect::default());
+    let mut first = Rule::any("slow", 1, Action::Allow);
+    first.quota = Some(Quota {
+        index: 0,
+        bytes: None,
+        connections: Some(2),
+    });
+    all.rules = vec![Arc::new(first), Arc::new(Rule::any("fast", 2, Action::Drop))];
+    all.quotas = Some(Arc::default());
+    let mut bed = Bed::new(all);
+    for _ in 0..3 {
+        bed.anew();
+        bed.open();
+    }
+    bed.now = Timestamp::from_nanos(bed.now.as_nanos() + 1_000_000_000);
+    bed.anew();
+    bed.open();
+    let rules: Vec<_> = decided(&bed).into_iter().map(|(rule, _)| rule).collect();
+    assert_eq!(rules, ["slow", "slow", "fast", "slow"]);
 }

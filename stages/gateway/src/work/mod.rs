@@ -153,6 +153,9 @@ impl Work<'_> {
         };
         *packets += 1;
         *sum += bytes;
+        if let Phase::Inspected(exam) = &mut self.conn.phase {
+            exam.count_bytes(bytes, false, &mut self.ctx);
+        }
     }
 
     /// The first scan that packets of a side wait for.
@@ -228,12 +231,14 @@ impl Work<'_> {
         self.conn.label = label;
         let counts = self.ctx.labels.of(label);
         counts.packets += std::mem::take(&mut self.conn.early_packets);
-        counts.bytes += std::mem::take(&mut self.conn.early_bytes);
+        let early_bytes = std::mem::take(&mut self.conn.early_bytes);
+        counts.bytes += early_bytes;
+        let stays = reads_requests || rule.counts_bytes() && !rule.action.stops();
         // Else each request is decided.
         if !reads_requests {
             self.ctx.record_decided((ends, is_tcp), label, rule, shown);
         }
-        if rule.action != Action::Inspect && !reads_requests {
+        if rule.action != Action::Inspect && !stays {
             let mark = Mark {
                 decision: decision_of(rule.action),
                 rule: rule.number,
@@ -247,8 +252,9 @@ impl Work<'_> {
             return Disposition::Over(mark);
         }
         let inspector = match label {
-            // Datagrams are no stream.
-            Label::Known(application) if is_tcp => Inspector::of(Some(application)),
+            // Datagrams are no stream, and a rule that only counts reads nothing.
+            Label::Known(application)
+                if is_tcp && (reads_requests || rule.action == Action::Inspect) => Inspector::of(Some(application)),
             _ => Inspector::opaque(),
         };
         let mut exam = Examination::new(
@@ -262,6 +268,7 @@ impl Work<'_> {
             let rules = policy.rules_of_requests(label, &ends, shown);
             exam.choose_by_request(label, rules.cloned().collect());
         }
+        exam.count_bytes(early_bytes, false, &mut self.ctx);
         let phase = Phase::Inspected(Box::new(exam));
         let Phase::Opening(opening) = std::mem::replace(&mut self.conn.phase, phase) else {
             return Disposition::Kept;
@@ -341,6 +348,7 @@ impl Work<'_> {
     /// Ends the files that are in transfer.
     fn close(&mut self) {
         if let Phase::Inspected(exam) = &mut self.conn.phase {
+            exam.count_bytes(0, true, &mut self.ctx);
             exam.close(&mut self.ctx);
         }
     }

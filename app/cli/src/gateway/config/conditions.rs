@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use linkweir_gateway::policy::{
-    Action, Applications, Conditions, Label, NamePatterns, Ports, Reply, RequestConditions,
+    Action, Applications, Conditions, Label, NamePatterns, Ports, Quota, Reply, RequestConditions,
     ResponseConditions, Rule, Times, TlsConditions, WEEK_MINUTES,
 };
 use linkweir_record::Prefix;
@@ -37,6 +37,8 @@ pub(super) struct ConditionKeys {
     pub(super) user_agents: List<String>,
     pub(super) mime_types: List<String>,
     pub(super) min_body: Option<Parsed<Bytes>>,
+    pub(super) quota: Option<Spanned<Parsed<BytesPerTime>>>,
+    pub(super) new_connections: Option<Spanned<Parsed<PerSecond>>>,
 }
 
 fn patterns(words: &List<String>) -> NamePatterns {
@@ -112,6 +114,18 @@ impl ConditionKeys {
                 return wrong(at, what);
             }
         }
+        let keys = [self.quota.as_ref().map(Spanned::span), self.new_connections.as_ref().map(Spanned::span)];
+        if let Some(at) = keys.into_iter().flatten().next() {
+            if rule.action.stops() {
+                let what = "`quota` and `new-connections` are what a client may use: action allow or inspect; what happens beyond them, say in a rule behind";
+                return wrong(&at, what);
+            }
+            rule.quota = Some(Quota {
+                index: 0,
+                bytes: self.quota.map(|quota| quota.into_inner().0.0),
+                connections: self.new_connections.map(|rate| rate.into_inner().0.0),
+            });
+        }
         let servers = self.servers.0.into_iter();
         rule.servers.0.extend(servers.map(|one| one.into_inner().0));
         let ports = self.server_ports.0.into_iter();
@@ -180,6 +194,45 @@ impl FromStr for Bytes {
             0 => Err("a size of at least 1B".to_owned()),
             bytes => Ok(Self(bytes)),
         }
+    }
+}
+
+/// Bytes in an hour or a day, and that in nanoseconds.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct BytesPerTime((u64, u64));
+
+impl FromStr for BytesPerTime {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        const HOUR_NS: u64 = 3_600_000_000_000;
+        let parts = text.split_once('/');
+        let period = parts.and_then(|(_, period)| match period.trim() {
+            "hour" => Some(HOUR_NS),
+            "day" => Some(24 * HOUR_NS),
+            _ => None,
+        });
+        let (Some((bytes, _)), Some(period)) = (parts, period) else {
+            return Err(format!("`{text}` is not a valid quota: write \"500MB/day\" or \"100MiB/hour\""));
+        };
+        match units::size(bytes.trim())? {
+            0 => Err("a quota of at least 1B".to_owned()),
+            bytes => Ok(Self((bytes, period))),
+        }
+    }
+}
+
+/// New connections in a second.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct PerSecond(u32);
+
+impl FromStr for PerSecond {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let number = text.strip_suffix("/s").and_then(|number| number.trim().parse().ok());
+        let number = number.filter(|number| *number > 0);
+        number.map(Self).ok_or_else(|| format!("`{text}` is not a valid rate: write \"20/s\""))
     }
 }
 

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context;
-use linkweir_gateway::policy::{Limits, Policy, Rule};
+use linkweir_gateway::policy::{Limits, MAX_QUOTAS, Policy, Rule};
 use linkweir_netfilter::rules::{Plan, Redirect, ShapeClass, assign_numbers};
 use linkweir_record::Places;
 use serde::Deserialize;
@@ -145,7 +145,16 @@ fn parse(place: Place<'_>, numbers: &BTreeMap<String, u16>) -> Result<GatewayCon
     let mut shapes = BTreeMap::new();
     let mut redirects = Vec::new();
     let mut rules = Vec::new();
+    let mut quotas = 0;
     for mut one in read {
+        if let Some(quota) = &mut one.rule.quota {
+            quota.index = quotas;
+            quotas += 1;
+            if usize::from(quotas) > MAX_QUOTAS {
+                let what = format!("more than {MAX_QUOTAS} rules have `quota` or `new-connections`");
+                return Err(Wrong(format!("{}: {what}", place.path.display())));
+            }
+        }
         one.rule.number = numbers.get(&one.rule.name).copied().unwrap_or(0);
         if let Some(rate) = one.shape {
             shapes.insert(one.rule.number, rate);
@@ -165,6 +174,7 @@ fn parse(place: Place<'_>, numbers: &BTreeMap<String, u16>) -> Result<GatewayCon
             signatures,
             rules,
             places: databases.map(|databases| Arc::new(databases) as Arc<dyn Places>),
+            quotas: (quotas > 0).then(Default::default),
             local_minute: asks_time.then_some(crate::clock::local_minute),
             default: Arc::new(Rule {
                 fail,

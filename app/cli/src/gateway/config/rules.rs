@@ -15,7 +15,9 @@ use linkweir_record::Prefix;
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::conditions::{self, Bytes, ConditionKeys, PortRange, WeekTimes};
+use super::conditions::{
+    self, Bytes, BytesPerTime, ConditionKeys, PerSecond, PortRange, WeekTimes,
+};
 use super::regions::{Asn, Keys};
 use super::values::{List, Parsed, Place, WordOr, nearest};
 use super::{RecordSettings, ScannerSettings, read_list};
@@ -70,6 +72,8 @@ pub(super) struct RuleTable {
     #[serde(default)]
     mime_types: List<String>,
     min_body: Option<Parsed<Bytes>>,
+    quota: Option<Spanned<Parsed<BytesPerTime>>>,
+    new_connections: Option<Spanned<Parsed<PerSecond>>>,
     #[serde(default)]
     client_country: List<String>,
     #[serde(default)]
@@ -237,6 +241,7 @@ impl<'a> Reader<'a> {
             conditions: Conditions::default(),
             action: table.action,
             reply,
+            quota: None,
             fail: table.fail.unwrap_or(self.fail),
             inspect,
             name: table.name.into_inner(),
@@ -256,6 +261,8 @@ impl<'a> Reader<'a> {
             user_agents: table.user_agents,
             mime_types: table.mime_types,
             min_body: table.min_body,
+            quota: table.quota,
+            new_connections: table.new_connections,
         };
         keys.put(&mut rule, &at, place)?;
         Ok(ReadRule {

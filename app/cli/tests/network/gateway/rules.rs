@@ -34,15 +34,34 @@ page = "Too large."
 name = "no video"
 sni = ["*.video.example"]
 action = "reject"
+
+[[rule]]
+name = "allowance"
+application = "http"
+clients = ["10.88.1.14"]
+quota = "200KB/day"
+action = "allow"
+
+[[rule]]
+name = "beyond the allowance"
+clients = ["10.88.1.14"]
+application = "http"
+action = "reject"
+page = "You have used up today's allowance."
 "#;
 
 /// curl with several URLs over as few connections as it can; the code, the number of new connections and the size of each.
 fn curl(site: &Site, urls: &[&str], words: &[&str]) -> (Vec<String>, String) {
+    curl_of(site, 1, urls, words)
+}
+
+/// The same of a client.
+fn curl_of(site: &Site, number: u8, urls: &[&str], words: &[&str]) -> (Vec<String>, String) {
     let out = site.path("out");
     drop(fs::remove_file(&out));
     let mut curl = site.net.command(Place::Client, "curl");
     curl.args(["-s", "-k", "-m", "15", "-w", "%{http_code} %{num_connects}\n"])
-        .args(["--interface", &client(1).to_string()]);
+        .args(["--interface", &client(number).to_string()]);
     for host in ["www.ads.example", "files.example", "portal.example", "x.video.example"] {
         for port in [80, 8080] {
             curl.args(["--resolve", &format!("{host}:{port}:{SERVER}")]);
@@ -87,6 +106,20 @@ fn requests_get_pages_and_other_urls() {
     // TLS has no page: a RST before the server answers.
     let (said, _) = curl(&site, &["https://x.video.example:8080/"], &[]);
     assert_eq!(said, ["000 1"]);
+
+    // A quota is counted in user space, over several connections, and cuts one; then the next rule decides.
+    site.nginx.put("part", &vec![b'x'; 120_000]).unwrap();
+    let part = ["http://portal.example/plain/part"];
+    let (said, _) = curl_of(&site, 3, &part, &[]);
+    assert_eq!(said, ["200 1"]);
+    let (said, cut) = curl_of(&site, 3, &part, &[]);
+    assert_eq!(said, ["200 1"]);
+    assert!(cut.len() < 120_000, "{}", cut.len());
+    let (said, page) = curl_of(&site, 3, &part, &[]);
+    assert_eq!(said, ["403 1"]);
+    assert!(page.contains("used up today"), "{page}");
+    let status: serde_json::Value = serde_json::from_str(&gateway.status_with(&["--json"])).unwrap();
+    assert_eq!(status["counts"]["quota_used_up"], 1, "{status}");
 
     let log = site.nginx.access_log(&[]);
     assert!(!log.contains("games"), "nothing of it came to the server: {log}");
