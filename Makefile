@@ -43,7 +43,7 @@ test-soak: setup-build ## play more than three years in packet time into an arch
 build: setup-build ## build the release binaries
 	cargo build --release --locked $(PROGRAMS)
 
-install: build ## install the binaries, manual pages, completions and systemd units (PREFIX=/usr/local, DESTDIR)
+install: build ## install the binaries, manual pages, completions, systemd units, alert rules and dashboards (PREFIX=/usr/local, DESTDIR)
 	install -D -m 755 -t "$(DESTDIR)$(PREFIX)/bin" "$(TARGET)/release/linkweir" "$(TARGET)/release/linkweir-lab"
 	install -d "$(SHARE)/man/man1" "$(SHARE)/bash-completion/completions" "$(SHARE)/zsh/site-functions" \
 		"$(SHARE)/fish/vendor_completions.d" "$(SHARE)/doc/linkweir/examples" "$(UNITS)"
@@ -52,6 +52,8 @@ install: build ## install the binaries, manual pages, completions and systemd un
 	"$(TARGET)/release/linkweir" completions zsh >"$(SHARE)/zsh/site-functions/_linkweir"
 	"$(TARGET)/release/linkweir" completions fish >"$(SHARE)/fish/vendor_completions.d/linkweir.fish"
 	install -m 644 packaging/*.toml "$(SHARE)/doc/linkweir/examples"
+	install -D -m 644 -t "$(SHARE)/linkweir/prometheus" packaging/prometheus/*.yml
+	install -D -m 644 -t "$(SHARE)/linkweir/grafana" packaging/grafana/*.json
 	install -D -m 644 packaging/sysusers.d/linkweir.conf "$(DESTDIR)$(PREFIX)/lib/sysusers.d/linkweir.conf"
 	for unit in packaging/systemd/*.service; do \
 		sed 's|/usr/bin/linkweir|$(PREFIX)/bin/linkweir|' "$$unit" >"$(UNITS)/$${unit##*/}" || exit 1; \
@@ -63,7 +65,7 @@ uninstall: ## remove what `make install` put there
 		"$(SHARE)/fish/vendor_completions.d/linkweir.fish" \
 		"$(UNITS)/linkweir-gateway.service" "$(UNITS)/linkweir-http@.service" "$(UNITS)/linkweir-flows@.service" \
 		"$(DESTDIR)$(PREFIX)/lib/sysusers.d/linkweir.conf"
-	rm -rf "$(SHARE)/doc/linkweir"
+	rm -rf "$(SHARE)/doc/linkweir" "$(SHARE)/linkweir"
 
 deb: setup-deb ## build the Debian package, into out/package
 	scripts/package.sh

@@ -5,6 +5,8 @@
 //! program as `linkweir`, as the tests build it, and runs at the root of the checkout; `<!-- fields: http_transaction -->`
 //! (or another kind, or `metrics`) by the table of the fields, `<!-- types: http_transaction -->` by that of their types in
 //! every format, up to the next empty line.
+//!
+//! The dashboards for Grafana are printed whole.
 
 use crate::Outcome;
 use crate::shell::{self, Options, root};
@@ -22,6 +24,26 @@ const MANUALS: [&str; 7] = [
     "docs/metrics.md",
 ];
 
+/// Files that the program prints as they are, and the words that it prints them by.
+const PRINTED: [(&str, [&str; 4]); 4] = [
+    (
+        "packaging/grafana/http.json",
+        ["schema", "http_transaction", "--format", "grafana"],
+    ),
+    (
+        "packaging/grafana/flows.json",
+        ["schema", "flow", "--format", "grafana"],
+    ),
+    (
+        "packaging/grafana/gateway.json",
+        ["schema", "gateway_event", "--format", "grafana"],
+    ),
+    (
+        "packaging/grafana/load.json",
+        ["schema", "load_session", "--format", "grafana"],
+    ),
+];
+
 /// `docs [--check]`: writes those parts anew, or only says whether they would change.
 pub(crate) fn run(args: &[String]) -> Outcome {
     let mut options = Options::new(args);
@@ -34,17 +56,16 @@ pub(crate) fn run(args: &[String]) -> Outcome {
 pub(crate) fn check() -> Outcome {
     let linkweir = shell::built_binary()?;
     let mut passed = true;
-    for manual in MANUALS {
-        let old = read(manual)?;
-        let new = renewed(&old, &mut |block| made(block, &linkweir))
-            .with_context(|| manual.to_owned())?;
+    for name in files() {
+        let old = read(name)?;
+        let new = fresh(name, &old, &linkweir)?;
         let changed = old.lines().zip(new.lines()).position(|(a, b)| a != b);
         let changed =
             changed.or_else(|| (old != new).then(|| old.lines().count().min(new.lines().count())));
         if let Some(at) = changed {
             passed = false;
             println!(
-                "docs: {manual}, line {}: `cargo xtask docs` would change it to: {}",
+                "docs: {name}, line {}: `cargo xtask docs` would change it to: {}",
                 at + 1,
                 new.lines().nth(at).unwrap_or("(nothing)")
             );
@@ -52,7 +73,7 @@ pub(crate) fn check() -> Outcome {
     }
     println!(
         "docs: {} {}",
-        MANUALS.join(", "),
+        files().collect::<Vec<_>>().join(", "),
         if passed { "up to date" } else { "out of date" }
     );
     Ok(passed)
@@ -60,22 +81,44 @@ pub(crate) fn check() -> Outcome {
 
 fn write() -> Outcome {
     let linkweir = shell::built_binary()?;
-    for manual in MANUALS {
-        let old = read(manual)?;
-        let new = renewed(&old, &mut |block| made(block, &linkweir))
-            .with_context(|| manual.to_owned())?;
+    for name in files() {
+        // A printed file that is not there yet is written like one that has changed.
+        let old =
+            read(name).or_else(|error| words_of(name).map_or(Err(error), |_| Ok(String::new())))?;
+        let new = fresh(name, &old, &linkweir)?;
         if old == new {
-            println!("docs: {manual} is up to date");
+            println!("docs: {name} is up to date");
         } else {
-            std::fs::write(root().join(manual), new).with_context(|| format!("write {manual}"))?;
-            println!("docs: {manual} written");
+            std::fs::write(root().join(name), new).with_context(|| format!("write {name}"))?;
+            println!("docs: {name} written");
         }
     }
     Ok(true)
 }
 
-fn read(manual: &str) -> Result<String> {
-    std::fs::read_to_string(root().join(manual)).with_context(|| format!("read {manual}"))
+/// Every file with something in it that the program prints.
+fn files() -> impl Iterator<Item = &'static str> {
+    MANUALS.into_iter().chain(PRINTED.map(|(name, _)| name))
+}
+
+/// By what words the program prints the whole file.
+fn words_of(name: &str) -> Option<&'static [&'static str; 4]> {
+    let (_, words) = PRINTED.iter().find(|(printed, _)| *printed == name)?;
+    Some(words)
+}
+
+/// What the file says when everything in it is made anew.
+fn fresh(name: &str, old: &str, linkweir: &Path) -> Result<String> {
+    match words_of(name) {
+        Some(words) => Ok(String::from_utf8(shell::output(
+            Command::new(linkweir).args(words),
+        )?)?),
+        None => renewed(old, &mut |block| made(block, linkweir)).with_context(|| name.to_owned()),
+    }
+}
+
+fn read(name: &str) -> Result<String> {
+    std::fs::read_to_string(root().join(name)).with_context(|| format!("read {name}"))
 }
 
 /// What a comment asks for.

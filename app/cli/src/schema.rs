@@ -83,6 +83,9 @@ pub(crate) enum SchemaFormat {
     Clickhouse,
     /// A view for DuckDB.
     Duckdb,
+    /// A dashboard for Grafana over `/metrics` of the command that writes these records (`http_transaction`, `flow`,
+    /// `gateway_event`, `load_session`).
+    Grafana,
 }
 
 fn kinds() -> impl TypedValueParser<Value = Kinds> {
@@ -115,7 +118,12 @@ pub(crate) fn run(args: &SchemaArgs) -> anyhow::Result<Exit> {
                 "metrics are printed as markdown only, without --from",
             ));
         }
-        SchemaFormat::Markdown | SchemaFormat::Types | SchemaFormat::Json if from.is_some() => {
+        SchemaFormat::Markdown
+        | SchemaFormat::Types
+        | SchemaFormat::Json
+        | SchemaFormat::Grafana
+            if from.is_some() =>
+        {
             return Err(wrong("--from goes with --format clickhouse or duckdb"));
         }
         SchemaFormat::Markdown => tables(&kinds, schema_markdown),
@@ -123,6 +131,7 @@ pub(crate) fn run(args: &SchemaArgs) -> anyhow::Result<Exit> {
         SchemaFormat::Json => as_json(&kinds)?,
         SchemaFormat::Clickhouse => clickhouse(&kinds, from)?,
         SchemaFormat::Duckdb => duckdb(&args.kind, from)?,
+        SchemaFormat::Grafana => dashboard(&args.kind)?,
     };
     match std::io::stdout().lock().write_all(text.as_bytes()) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
@@ -168,6 +177,19 @@ fn clickhouse(kinds: &[KindSchema], from: Option<&str>) -> anyhow::Result<String
         })
     });
     Ok(statements.collect::<anyhow::Result<Vec<_>>>()?.join("\n"))
+}
+
+fn dashboard(kinds: &Kinds) -> anyhow::Result<String> {
+    let subject = match kinds {
+        Kinds::One("http_transaction") => "http",
+        Kinds::One("flow") => "flows",
+        Kinds::One("gateway_event") => "gateway",
+        Kinds::One("load_session") => "load",
+        _ => "",
+    };
+    linkweir_live::grafana_dashboard(subject).ok_or_else(|| {
+        wrong("there are dashboards of http_transaction, flow, gateway_event and load_session")
+    })
 }
 
 /// The directory where nothing else is said.

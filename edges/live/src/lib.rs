@@ -20,6 +20,7 @@
 
 pub mod alert;
 pub mod api;
+mod dashboard;
 mod download;
 mod exposition;
 mod figure;
@@ -60,6 +61,7 @@ mod load_tests;
 #[cfg(test)]
 mod tests;
 
+pub use dashboard::grafana_dashboard;
 pub use download::What;
 pub use exposition::{Family, METRICS_CONTENT_TYPE, Samples};
 pub use figure::{Class, Classes, Codes, Columns, Derived, Figure, Hidden, Names};

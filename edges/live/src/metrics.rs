@@ -178,47 +178,89 @@ impl<K: Kind> LiveOf<K> {
     }
 }
 
+/// What is declared of a family, whatever its samples are taken from.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Declared {
+    pub(crate) name: &'static str,
+    pub(crate) kind: &'static str,
+    pub(crate) labels: &'static [&'static str],
+    pub(crate) help: &'static str,
+}
+
+/// Families that have something in common, and what: `all` are those of every run.
+#[derive(Debug)]
+pub(crate) struct Section {
+    pub(crate) of: &'static str,
+    pub(crate) families: Vec<Declared>,
+}
+
+fn section<S>(of: &'static str, families: &[Family<S>]) -> Section {
+    let families = families.iter().map(|family| Declared {
+        name: family.name,
+        kind: family.kind,
+        labels: family.labels,
+        help: family.help,
+    });
+    Section {
+        of,
+        families: families.collect(),
+    }
+}
+
+/// Every family of every program: the table of the manual and the dashboards are made of this.
+pub(crate) fn sections() -> [Section; 9] {
+    [
+        section("all", RUN),
+        section("all", ALERTS),
+        section("http", http::FAMILIES),
+        section("flows", flow_metrics::FAMILIES),
+        section("gateway", gateway_metrics::EVENTS),
+        section("gateway", gateway_metrics::STATUS),
+        section("load", load_metrics::FAMILIES),
+        section("load", load_metrics::STATUS),
+        section(MANY_PROBES, PROBES),
+    ]
+}
+
+/// What the families of merged probes are of.
+pub(crate) const MANY_PROBES: &str = "many probes";
+
 /// All metrics as a table in Markdown.
 #[must_use]
 pub fn metrics_markdown() -> String {
     let mut out =
         "| metric | of | type | labels | unit | what it is |\n| --- | --- | --- | --- | --- | --- |\n"
             .to_owned();
-    rows(&mut out, "all", RUN);
-    rows(&mut out, "all", ALERTS);
-    rows(&mut out, "http", http::FAMILIES);
-    rows(&mut out, "flows", flow_metrics::FAMILIES);
-    rows(&mut out, "gateway", gateway_metrics::EVENTS);
-    rows(&mut out, "gateway", gateway_metrics::STATUS);
-    rows(&mut out, "load", load_metrics::FAMILIES);
-    rows(&mut out, "load", load_metrics::STATUS);
-    rows(&mut out, "many probes", PROBES);
+    for Section { of, families } in sections() {
+        for family in families {
+            let labels: Vec<String> = family
+                .labels
+                .iter()
+                .map(|label| format!("`{label}`"))
+                .collect();
+            let cells = [
+                &format!("`{}`", family.name),
+                of,
+                family.kind,
+                &labels.join(", "),
+                family.unit(),
+                family.help,
+            ];
+            writeln!(out, "| {} |", cells.join(" | ")).ok();
+        }
+    }
     out
 }
 
-fn rows<S>(out: &mut String, of: &str, families: &[Family<S>]) {
-    for family in families {
-        let name = family.name;
-        let labels: Vec<String> = family
-            .labels
-            .iter()
-            .map(|label| format!("`{label}`"))
-            .collect();
-        let quantity = name.strip_suffix("_total").unwrap_or(name);
-        let unit = match quantity.rsplit('_').next() {
+impl Declared {
+    /// The unit, by the convention of Prometheus at the end of the name; empty for counts and states.
+    pub(crate) fn unit(&self) -> &'static str {
+        let quantity = self.name.strip_suffix("_total").unwrap_or(self.name);
+        match quantity.rsplit('_').next() {
             Some("seconds") => "seconds",
             Some("bytes") => "bytes",
             _ => "",
-        };
-        let cells = [
-            &format!("`{name}`"),
-            of,
-            family.kind,
-            &labels.join(", "),
-            unit,
-            family.help,
-        ];
-        writeln!(out, "| {} |", cells.join(" | ")).ok();
+        }
     }
 }
 
