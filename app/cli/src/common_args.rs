@@ -7,6 +7,7 @@ use anyhow::anyhow;
 use chrono::TimeZone as _;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueHint};
+use linkweir_engine::DeliveryTimeout;
 use linkweir_proto::application::Application;
 use linkweir_record::{HeaderNames, HttpKind};
 use linkweir_sink::{Format, OutputOptions, Partition, TableOptions, TimeStyle};
@@ -198,15 +199,27 @@ pub(crate) struct StoreArgs {
     #[arg(long, value_name = "NAME")]
     pub(crate) probe: Option<String>,
 
+    /// Maximum time to wait for a destination over the network (`kafka://`, `syslog://`, `ipfix://`) that takes nothing,
+    /// in the middle of files and at the end of any run; then its records are counted as lost. At most 30 s once you have asked to stop
+    /// [default: 5min for files, 30s otherwise].
+    #[arg(long, value_name = "DURATION", value_parser = units::duration)]
+    pub(crate) delivery_timeout: Option<Duration>,
+
     /// Set an option of the Kafka client, by librdkafka's name, for example `compression.codec=zstd`; may
     /// be repeated. `queue.buffering.max.messages` and `.kbytes` limit what is queued for a broker
-    /// [default: 500000 and 262144]; `linkweir.patience.ms` is the timeout for a broker that accepts
-    /// nothing, for files and at the end of any run [default: 300000 for files, 30000 otherwise].
+    /// [default: 500000 and 262144]; `linkweir.patience.ms` takes the place of
+    /// `--delivery-timeout` for it.
     #[arg(long, value_name = "NAME=VALUE", value_parser = setting)]
     pub(crate) kafka: Vec<(String, String)>,
 }
 
 impl StoreArgs {
+    /// How long a destination over the network is waited for.
+    pub(crate) fn timeout(&self, is_live: bool) -> DeliveryTimeout {
+        let given = self.delivery_timeout.map(DeliveryTimeout::given);
+        given.unwrap_or(DeliveryTimeout::of_run(is_live))
+    }
+
     /// The options of an output; `is_live` where records come from an interface.
     pub(crate) fn options(&self, is_live: bool) -> OutputOptions {
         self.choice.on(OutputOptions {
@@ -216,6 +229,7 @@ impl StoreArgs {
             partition: self.partition,
             budget: self.budget,
             probe: self.probe.clone().unwrap_or_else(host_name),
+            timeout: self.timeout(is_live),
             kafka: self.kafka.clone(),
             is_stopping,
             announce: warn,

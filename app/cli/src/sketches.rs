@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use anyhow::anyhow;
-use linkweir_kafka::{DeliveryTimeout, Producer, Sent};
+use linkweir_kafka::{Producer, Sent, take_timeout};
 use linkweir_live::sketch::{Carrier, PublisherOptions};
 use linkweir_record::Topic;
 
@@ -60,7 +60,8 @@ pub(crate) fn carrier(
         return Ok(None);
     };
     let wrong = |message: String| anyhow!(Wrong(message));
-    let (timeout, mut settings) = DeliveryTimeout::take(&store.kafka, is_live).map_err(wrong)?;
+    let (timeout, mut settings) =
+        take_timeout(&store.kafka, store.timeout(is_live)).map_err(wrong)?;
     // The user's room is that of the records.
     settings.extend(BUFFER.map(|(name, value)| (name.to_owned(), value.to_owned())));
     // The sink of the records says what there is to say about the broker.

@@ -12,8 +12,7 @@ mod settings;
 
 pub use consumer::{Consumer, Message};
 pub use producer::{Producer, Sent};
-pub use reports::Failures;
-pub use settings::DeliveryTimeout;
+pub use settings::take_timeout;
 
 /// Why there is no client.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -9,8 +9,9 @@ use rdkafka::producer::{BaseProducer, BaseRecord, Producer as _, PurgeConfig};
 use rdkafka::{ClientConfig, util::Timeout};
 
 use crate::ClientError;
-use crate::reports::{Failures, Reports, cause_of};
+use crate::reports::{Reports, cause_of};
 use crate::settings::{self, of_client};
+use linkweir_engine::Failures;
 use linkweir_record::Topic;
 
 /// Brokers are reported away after so long without a delivery and with no connection.
@@ -186,14 +187,7 @@ impl Producer {
     #[must_use]
     pub fn failures(&self) -> Failures {
         let mut all = self.failures_before.clone();
-        let now = self.reports().failures();
-        all.count += now.count;
-        for (cause, count) in now.causes {
-            match all.causes.iter_mut().find(|(known, _)| *known == cause) {
-                Some((_, n)) => *n += count,
-                None => all.causes.push((cause, count)),
-            }
-        }
+        all.merge(&self.reports().failures());
         all
     }
 

@@ -3,34 +3,13 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+use linkweir_engine::Failures;
 use rdkafka::ClientContext;
 use rdkafka::config::RDKafkaLogLevel;
 use rdkafka::consumer::ConsumerContext;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::message::DeliveryResult;
 use rdkafka::producer::ProducerContext;
-
-/// Maximum number of causes kept apart: brokers have about a hundred.
-const CAUSES: usize = 64;
-
-/// Messages that did not arrive.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Failures {
-    /// How many.
-    pub count: u64,
-    /// How many by cause, in the order in which the causes turned up.
-    pub causes: Vec<(String, u64)>,
-}
-
-impl std::fmt::Display for Failures {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        for (at, (cause, count)) in self.causes.iter().enumerate() {
-            let comma = if at > 0 { ", " } else { "" };
-            write!(f, "{comma}{count} {cause}")?;
-        }
-        Ok(())
-    }
-}
 
 /// Counts and the state of the brokers; written when events are served, read by the owner.
 #[derive(Debug, Default)]
@@ -62,13 +41,7 @@ impl Reports {
     /// Counts `count` messages that did not arrive.
     pub(crate) fn fail(&self, cause: &str, count: u64) {
         self.failed.fetch_add(count, Ordering::Relaxed);
-        let mut failures = locked(&self.failures);
-        failures.count += count;
-        if let Some((_, n)) = failures.causes.iter_mut().find(|(name, _)| name == cause) {
-            *n += count;
-        } else if failures.causes.len() < CAUSES {
-            failures.causes.push((cause.to_owned(), count));
-        }
+        locked(&self.failures).fail(cause, count);
     }
 
     /// Whether no broker can be reached, as far as the client has tried.
@@ -144,22 +117,6 @@ fn short(reason: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn failures_are_counted_by_cause() {
-        let reports = Reports::default();
-        reports.fail("a", 2);
-        reports.fail("b", 1);
-        reports.fail("a", 3);
-        let failures = reports.failures();
-        assert_eq!(failures.count, 6);
-        assert_eq!(failures.to_string(), "5 a, 1 b");
-        for cause in 0..200 {
-            reports.fail(&format!("c{cause}"), 1);
-        }
-        assert_eq!(reports.failures().count, 206);
-        assert!(reports.failures().causes.len() <= CAUSES);
-    }
 
     #[test]
     fn brokers_are_away_until_one_answers() {

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use linkweir_engine::DeliveryTimeout;
 use rdkafka::ClientConfig;
 use rdkafka::error::KafkaError;
 
@@ -146,70 +147,35 @@ fn is_about_tls(name: &str) -> bool {
         .any(|prefix| name.starts_with(prefix))
 }
 
-/// For the records of files.
-const OF_FILES: Duration = Duration::from_secs(300);
-
-/// At the end of a live run, and once the user has asked to stop.
-const OF_USERS: Duration = Duration::from_secs(30);
-
 /// The one setting that is ours and not librdkafka's; milliseconds.
 const TIMEOUT_SETTING: &str = "linkweir.patience.ms";
 
-/// Maximum time to wait for a broker that accepts nothing, counted from the last message that was
-/// delivered.
+/// Takes its own setting, `linkweir.patience.ms`, out of those of the client, and gives the timeout with
+/// the other settings: `usual` where the setting is not there.
 ///
-/// The records of a file can wait for minutes, in which a broker is started again; at the end of a live
-/// run, or once the user has asked to stop, somebody is waiting for us.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct DeliveryTimeout {
-    usual: Duration,
-    stopping: Duration,
-}
-
-impl DeliveryTimeout {
-    /// Takes its own setting, `linkweir.patience.ms`, out of those of the client, and gives the others
-    /// back. `is_live`: the run reads an interface.
-    ///
-    /// # Errors
-    /// The setting is not a number, or another one has its prefix.
-    pub fn take(
-        given: &[(String, String)],
-        is_live: bool,
-    ) -> Result<(Self, Vec<(String, String)>), String> {
-        let mut timeout = Self {
-            usual: if is_live { OF_USERS } else { OF_FILES },
-            stopping: OF_USERS,
-        };
-        let mut others = Vec::new();
-        for (name, value) in given {
-            if name == TIMEOUT_SETTING {
-                let given = value.parse().map(Duration::from_millis).map_err(|_| {
-                    format!("--kafka: setting `{name}`: `{value}` is not a number of milliseconds")
-                })?;
-                timeout = Self {
-                    usual: given,
-                    stopping: given.min(OF_USERS),
-                };
-            } else if name.starts_with("linkweir.") {
-                return Err(format!(
-                    "--kafka: setting `{name}`: there is only `{TIMEOUT_SETTING}`"
-                ));
-            } else {
-                others.push((name.clone(), value.clone()));
-            }
-        }
-        Ok((timeout, others))
-    }
-
-    /// The timeout of a run that `is_stopping` or goes on.
-    #[must_use]
-    pub const fn of(&self, is_stopping: bool) -> Duration {
-        if is_stopping {
-            self.stopping
+/// # Errors
+/// The setting is not a number, or another one has its prefix.
+pub fn take_timeout(
+    given: &[(String, String)],
+    usual: DeliveryTimeout,
+) -> Result<(DeliveryTimeout, Vec<(String, String)>), String> {
+    let mut timeout = usual;
+    let mut others = Vec::new();
+    for (name, value) in given {
+        if name == TIMEOUT_SETTING {
+            let given = value.parse().map(Duration::from_millis).map_err(|_| {
+                format!("--kafka: setting `{name}`: `{value}` is not a number of milliseconds")
+            })?;
+            timeout = DeliveryTimeout::given(given);
+        } else if name.starts_with(OWN) {
+            return Err(format!(
+                "--kafka: setting `{name}`: there is only `{TIMEOUT_SETTING}`"
+            ));
         } else {
-            self.usual
+            others.push((name.clone(), value.clone()));
         }
     }
+    Ok((timeout, others))
 }
 
 #[cfg(test)]
@@ -258,14 +224,13 @@ mod tests {
     #[test]
     fn the_timeout_is_a_setting() {
         let given = |value: &str| vec![(TIMEOUT_SETTING.to_owned(), value.to_owned())];
-        let (timeout, others) = DeliveryTimeout::take(&given("1500"), false).unwrap();
+        let usual = DeliveryTimeout::of_run(false);
+        let (timeout, others) = take_timeout(&given("1500"), usual).unwrap();
         assert!(others.is_empty());
         assert_eq!(timeout.of(false).as_millis(), 1500);
         assert_eq!(timeout.of(true).as_millis(), 1500);
-        let (timeout, _) = DeliveryTimeout::take(&given("600000"), false).unwrap();
-        assert_eq!(timeout.of(true).as_secs(), 30);
-        let (of_files, _) = DeliveryTimeout::take(&[], false).unwrap();
-        assert_eq!(of_files.of(false).as_secs(), 300);
-        assert!(DeliveryTimeout::take(&given("long"), false).is_err());
+        let (of_files, _) = take_timeout(&[], usual).unwrap();
+        assert_eq!(of_files, usual);
+        assert!(take_timeout(&given("long"), usual).is_err());
     }
 }

@@ -15,8 +15,8 @@ use std::marker::PhantomData;
 use std::time::Duration;
 
 use linkweir_engine::hash::flow_hash;
-use linkweir_engine::{Sink, SinkError, SinkLosses};
-use linkweir_kafka::{ClientError, DeliveryTimeout, Producer, Sent};
+use linkweir_engine::{DeliveryTimeout, Sink, SinkError, SinkLosses};
+use linkweir_kafka::{ClientError, Producer, Sent, take_timeout};
 use linkweir_record::{RecordBatch, RecordKind, Topic, TopicError};
 
 use crate::format::Encoder;
@@ -64,8 +64,7 @@ impl<K: RecordKind> KafkaSink<K> {
         if options.rotation.is_some() {
             return Err(refuse("only a file can be rotated".to_owned()));
         }
-        let (timeout, settings) =
-            DeliveryTimeout::take(&options.kafka, options.is_live).map_err(refuse)?;
+        let (timeout, settings) = take_timeout(&options.kafka, options.timeout).map_err(refuse)?;
         let producer = Producer::open(&topic, &settings, options.announce).map_err(|error| {
             refuse(match error {
                 ClientError::Setting { .. } => format!("--kafka: {error}"),

@@ -9,6 +9,7 @@ mod chosen;
 #[cfg(feature = "parquet")]
 mod columnar;
 mod csv;
+mod delivery;
 mod document;
 pub mod escape;
 mod format;
@@ -20,6 +21,7 @@ mod names;
 pub mod number;
 mod options;
 mod output;
+mod queued;
 mod rotate;
 mod series;
 mod sink;

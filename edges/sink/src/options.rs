@@ -1,5 +1,7 @@
 //! How a destination is written, beyond its format.
 
+use linkweir_engine::DeliveryTimeout;
+
 use crate::rotate::{Period, Rotation};
 use crate::table::TableOptions;
 
@@ -28,6 +30,8 @@ pub struct OutputOptions {
     pub budget: Option<u64>,
     /// The name of this probe among others.
     pub probe: String,
+    /// How long a destination over a network is waited for that takes nothing.
+    pub timeout: DeliveryTimeout,
     /// Settings of the client of a message broker, by name.
     pub kafka: Vec<(String, String)>,
     /// A condition ([`linkweir_record::Filter`]) that records must meet to be written.
@@ -105,6 +109,7 @@ impl Default for OutputOptions {
             partition: None,
             budget: None,
             probe: String::new(),
+            timeout: DeliveryTimeout::of_run(false),
             kafka: Vec::new(),
             condition: None,
             head: None,

@@ -18,7 +18,7 @@ use crate::options::OutputOptions;
 use crate::output::{Place, place};
 use crate::rotate::{Period, Rotation};
 use crate::series::Series;
-use crate::syslog::{SyslogSink, is_syslog};
+use crate::syslog::{is_syslog, open_syslog};
 use crate::table::TableEncoder;
 use crate::text::{TextEncoder, own_line};
 use crate::zeek::{ZeekEncoder, ZeekJsonEncoder};
@@ -88,7 +88,12 @@ fn open_whole<K: RecordKind>(
         })
     };
     if is_syslog(destination) {
-        return open_syslog(destination, format, &columns(all_columns::<K>)?, &options);
+        if format.is_some_and(|format| format != Format::Jsonl) {
+            return Err(refuse(
+                "a message of syslog is an object of jsonl".to_owned(),
+            ));
+        }
+        return open_syslog(destination, &columns(all_columns::<K>)?, &options);
     }
     if let Some((scheme, _)) = destination.split_once("://") {
         #[cfg(feature = "kafka")]
@@ -166,23 +171,6 @@ fn open_whole<K: RecordKind>(
             });
         }
     })
-}
-
-/// Opens a collector of syslog.
-fn open_syslog<K: RecordKind>(
-    destination: &str,
-    format: Option<Format>,
-    columns: &[usize],
-    options: &OutputOptions,
-) -> Result<Box<dyn Sink<K>>, SinkError> {
-    if format.is_some_and(|format| format != Format::Jsonl) {
-        return Err(SinkError::Refused {
-            destination: destination.to_owned(),
-            message: "a message of syslog is an object of jsonl".to_owned(),
-        });
-    }
-    let sink = SyslogSink::<K>::open(destination, columns, options)?;
-    Ok(Box::new(sink))
 }
 
 /// Why a URL is not an output of these records.

@@ -3,14 +3,16 @@
 
 use std::io::Write as _;
 
-use linkweir_engine::{Sink, SinkError, SinkLosses};
+use linkweir_engine::{Sink, SinkError};
 use linkweir_record::{RecordBatch as _, RecordKind};
 
+use crate::delivery::{Delivery, GIVEN_UP};
 use crate::format::Encoder;
 use crate::jsonl::JsonlEncoder;
 use crate::number::push_rfc3339;
 use crate::options::OutputOptions;
-use crate::transport::{Carrier, Sent, Transport, carrier, connect};
+use crate::queued::{Deliver, Queued};
+use crate::transport::{Carrier, Ready, Sent, Transport, carrier, connect};
 
 const SCHEME: &str = "syslog";
 
@@ -28,52 +30,45 @@ pub(crate) fn is_syslog(destination: &str) -> bool {
     carrier(destination, SCHEME).is_some()
 }
 
-/// A sink that sends records to a collector of syslog.
-pub(crate) struct SyslogSink<K> {
-    destination: String,
+/// Sends these columns of records to the collector that `destination` names, on a thread of its own.
+///
+/// # Errors
+/// [`SinkError::Refused`] where `destination` names no host and port, [`SinkError::Io`] where its name has no address, or where it
+/// refuses the connection of a run over files.
+pub(crate) fn open_syslog<K: RecordKind>(
+    destination: &str,
+    columns: &[usize],
+    options: &OutputOptions,
+) -> Result<Box<dyn Sink<K>>, SinkError> {
+    let examples = "syslog://logs.example:514 or syslog+tcp://[2001:db8::1]:601";
+    let (carrier, transport) = connect(destination, SCHEME, examples, options)?;
+    let syslog = Syslog {
+        carrier,
+        transport,
+        encoder: JsonlEncoder::new::<K>(columns),
+        header: header(&options.probe, K::NAME),
+        message: Vec::new(),
+        framed: Vec::new(),
+        may_be_refused: false,
+    };
+    Ok(Box::new(Queued::<K>::start(destination, syslog, options)?))
+}
+
+/// Makes messages of records and sends them.
+struct Syslog {
     carrier: Carrier,
     transport: Transport,
     encoder: JsonlEncoder,
     /// Host, program, process and kind: what stands behind the time in every message.
     header: Vec<u8>,
-    wall_clock_ns: fn() -> u64,
     message: Vec<u8>,
     framed: Vec<u8>,
     /// Whether the message before may turn out to have been refused.
     may_be_refused: bool,
-    losses: SinkLosses,
-    kind: std::marker::PhantomData<fn(K)>,
 }
 
-impl<K: RecordKind> SyslogSink<K> {
-    /// Sends these columns to the collector that `destination` names. One that is away is not an error after opening.
-    ///
-    /// # Errors
-    /// [`SinkError::Refused`] where `destination` names no host and port, [`SinkError::Io`] where its name has no address or it
-    /// refuses the connection.
-    pub(crate) fn open(
-        destination: &str,
-        columns: &[usize],
-        options: &OutputOptions,
-    ) -> Result<Self, SinkError> {
-        let examples = "syslog://logs.example:514 or syslog+tcp://[2001:db8::1]:601";
-        let (carrier, transport) = connect(destination, SCHEME, examples, options)?;
-        Ok(Self {
-            destination: destination.to_owned(),
-            carrier,
-            transport,
-            encoder: JsonlEncoder::new::<K>(columns),
-            header: header(&options.probe, K::NAME),
-            wall_clock_ns: options.wall_clock_ns,
-            message: Vec::new(),
-            framed: Vec::new(),
-            may_be_refused: false,
-            losses: SinkLosses::default(),
-            kind: std::marker::PhantomData,
-        })
-    }
-
-    fn send(&mut self, view: &K::View<'_>) {
+impl Syslog {
+    fn send<K: RecordKind>(&mut self, view: &K::View<'_>, delivery: &Delivery) {
         self.message.clear();
         // Writing to a vector cannot fail.
         let _unfailing = write!(self.message, "<{PRIORITY}>1 ");
@@ -83,15 +78,13 @@ impl<K: RecordKind> SyslogSink<K> {
         // A message has no line end.
         self.message.pop();
         if self.carrier == Carrier::Udp && self.message.len() > MAX_DATAGRAM {
-            let destination = &self.destination;
-            self.losses.count += 1;
-            self.losses.first.get_or_insert_with(|| {
-                format!("{destination}: a record is longer than a datagram; use syslog+tcp:// or --fields")
-            });
+            delivery.lose("longer than a datagram (use syslog+tcp:// or --fields)", 1);
             return;
         }
-        let now = (self.wall_clock_ns)();
-        self.transport.renew(now);
+        if self.transport.ready(delivery) == Ready::GivenUp {
+            delivery.lose(GIVEN_UP, 1);
+            return;
+        }
         let message = match self.carrier {
             Carrier::Udp => &self.message,
             Carrier::Tcp => {
@@ -101,23 +94,28 @@ impl<K: RecordKind> SyslogSink<K> {
                 &self.framed
             }
         };
-        let sent = self.transport.send(message, now);
+        let sent = self.transport.send(message, delivery);
         let was_unsure = std::mem::replace(
             &mut self.may_be_refused,
             matches!(sent, Sent::Yes | Sent::EarlierRefused(_)),
         );
-        self.losses.count += match sent {
-            Sent::Yes => 0,
-            Sent::EarlierRefused(_) => u64::from(was_unsure),
-            Sent::No(_) | Sent::NotTried => 1,
-        };
-        if let Sent::EarlierRefused(error) | Sent::No(error) = sent {
-            let destination = &self.destination;
-            self.losses.first.get_or_insert_with(|| {
-                format!("{destination}: {error}; records are lost until it listens")
-            });
+        match sent {
+            Sent::Yes => delivery.deliver(1),
+            Sent::EarlierRefused(error) => {
+                if was_unsure {
+                    delivery.lose_delivered(&cause(&error), 1);
+                }
+                delivery.deliver(1);
+            }
+            Sent::No(error) => delivery.lose(&cause(&error), 1),
+            Sent::GivenUp => delivery.lose(GIVEN_UP, 1),
         }
     }
+}
+
+/// Why a message is lost.
+fn cause(error: &std::io::Error) -> String {
+    format!("sent when it did not listen ({error})")
 }
 
 /// Host, program, process, kind, and no structured data; only printable ASCII (RFC 5424 sec. 6).
@@ -131,24 +129,14 @@ fn header(probe: &str, kind: &str) -> Vec<u8> {
     format!(" {host} linkweir {} {kind} - ", std::process::id()).into_bytes()
 }
 
-impl<K: RecordKind> Sink<K> for SyslogSink<K> {
-    fn write(&mut self, batch: &K::Batch) -> Result<(), SinkError> {
+impl<K: RecordKind> Deliver<K> for Syslog {
+    fn deliver(&mut self, batch: &K::Batch, delivery: &Delivery) {
         for view in batch.views() {
-            self.send(&view);
+            self.send::<K>(&view, delivery);
         }
-        Ok(())
     }
 
-    fn flush(&mut self) -> Result<(), SinkError> {
-        Ok(())
-    }
-
-    fn losses(&self) -> SinkLosses {
-        self.losses.clone()
-    }
-
-    fn finish(&mut self) -> Result<(), SinkError> {
+    fn finish(&mut self, _: &Delivery) {
         self.transport.close();
-        Ok(())
     }
 }

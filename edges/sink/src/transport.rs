@@ -7,24 +7,32 @@ use std::net::{
 use std::time::Duration;
 
 use linkweir_engine::SinkError;
+use linkweir_sys::wait::monotonic_ns;
 
+use crate::delivery::Delivery;
 use crate::options::OutputOptions;
 
-/// How long a run may wait for a collector that does not take what it is sent.
-const SEND_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long one call may wait for a collector that does not take what it is sent: then it is looked whether anybody still waits
+/// for us.
+const SEND_TIMEOUT: Duration = Duration::from_millis(250);
+
+/// After so long without taking a byte, people are told of it, and then the connection is given up: the machine behind it
+/// may be gone.
+const SILENT: Duration = Duration::from_secs(10);
+const STALLED: Duration = Duration::from_secs(60);
 
 /// How long a collector may say nothing before its connection is closed.
 const END_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// How long the first connection may take.
+/// How long an attempt to connect may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How long a later one may take: the run stands still meanwhile.
-const RECONNECT_TIMEOUT: Duration = Duration::from_secs(1);
+/// The first pause between attempts to connect again; it doubles up to the longest.
+const FIRST_PAUSE: Duration = Duration::from_millis(250);
+const LONGEST_PAUSE: Duration = Duration::from_secs(8);
 
-/// The first pause between attempts to connect again, nanoseconds; it doubles up to the longest.
-const FIRST_PAUSE_NS: u64 = 1_000_000_000;
-const LONGEST_PAUSE_NS: u64 = 64_000_000_000;
+/// A connection that has lasted so long was a good one: after it the first pause goes again.
+const LASTING: Duration = Duration::from_secs(10);
 
 /// Which protocol carries the messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,8 +50,19 @@ pub(crate) enum Sent {
     EarlierRefused(io::Error),
     /// It is lost.
     No(io::Error),
-    /// It is lost, as those before: there is no connection, and it is too early to try again.
-    NotTried,
+    /// It is lost, as those after it: nobody waits for the collector any longer.
+    GivenUp,
+}
+
+/// Whether a message can be sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ready {
+    /// As the one before.
+    Yes,
+    /// It is the first of a new connection.
+    New,
+    /// There is no connection, and nobody waits for one any longer.
+    GivenUp,
 }
 
 /// A way to the collector.
@@ -56,51 +75,46 @@ pub(crate) enum Transport {
 /// A TCP connection that is made again when it breaks.
 #[derive(Debug)]
 pub(crate) struct Connection {
-    remote: SocketAddr,
+    remotes: Vec<SocketAddr>,
     stream: Option<TcpStream>,
-    /// When the next attempt may be made, and the pause after it.
-    retry_ns: u64,
-    pause_ns: u64,
+    pause: Duration,
+    connected_ns: u64,
 }
 
 impl Transport {
-    /// Resolves the name and connects.
-    fn open(carrier: Carrier, address: &str) -> io::Result<Self> {
-        let mut last = io::Error::new(ErrorKind::NotFound, "the name has no address");
-        for remote in address.to_socket_addrs()? {
-            let opened = match carrier {
-                Carrier::Udp => udp(remote).map(Self::Udp),
-                Carrier::Tcp => tcp(remote, CONNECT_TIMEOUT).map(|stream| {
-                    Self::Tcp(Connection {
-                        remote,
-                        stream: Some(stream),
-                        retry_ns: 0,
-                        pause_ns: FIRST_PAUSE_NS,
-                    })
-                }),
-            };
-            match opened {
-                Ok(transport) => return Ok(transport),
-                Err(error) => last = error,
+    /// Resolves the name, and connects where the collector must be there.
+    fn open(carrier: Carrier, address: &str, may_be_away: bool) -> io::Result<Self> {
+        let remotes: Vec<SocketAddr> = address.to_socket_addrs()?.collect();
+        match carrier {
+            Carrier::Udp => first(&remotes, udp).map(Self::Udp),
+            Carrier::Tcp => {
+                let stream = match may_be_away {
+                    true => None,
+                    false => Some(first(&remotes, tcp)?),
+                };
+                Ok(Self::Tcp(Connection {
+                    remotes,
+                    stream,
+                    pause: FIRST_PAUSE,
+                    connected_ns: monotonic_ns(),
+                }))
             }
         }
-        Err(last)
     }
 
-    /// Whether a message of this moment would be the first of a new connection; makes that
-    /// connection where it is time to.
-    pub(crate) fn renew(&mut self, now_ns: u64) -> bool {
+    /// Waits for a connection.
+    pub(crate) fn ready(&mut self, delivery: &Delivery) -> Ready {
         match self {
-            Self::Tcp(connection) => connection.renew(now_ns),
-            Self::Udp(_) => false,
+            Self::Tcp(connection) => connection.ready(delivery),
+            Self::Udp(_) => Ready::Yes,
         }
     }
 
-    /// Sends one message.
-    pub(crate) fn send(&mut self, message: &[u8], now_ns: u64) -> Sent {
+    /// Sends one message, after [`Self::ready`]. Waits for a collector that does not take it.
+    pub(crate) fn send(&mut self, message: &[u8], delivery: &Delivery) -> Sent {
         match self {
             Self::Udp(socket) => send_datagram(socket, message),
-            Self::Tcp(connection) => connection.send(message, now_ns),
+            Self::Tcp(connection) => connection.send(message, delivery),
         }
     }
 
@@ -119,6 +133,18 @@ impl Transport {
     }
 }
 
+/// What the first of these addresses gives that gives something.
+fn first<T>(remotes: &[SocketAddr], open: fn(SocketAddr) -> io::Result<T>) -> io::Result<T> {
+    let mut last = io::Error::new(ErrorKind::NotFound, "the name has no address");
+    for remote in remotes {
+        match open(*remote) {
+            Ok(opened) => return Ok(opened),
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
+}
+
 fn udp(remote: SocketAddr) -> io::Result<UdpSocket> {
     let any: IpAddr = match remote {
         SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
@@ -130,8 +156,8 @@ fn udp(remote: SocketAddr) -> io::Result<UdpSocket> {
     Ok(socket)
 }
 
-fn tcp(remote: SocketAddr, timeout: Duration) -> io::Result<TcpStream> {
-    let stream = TcpStream::connect_timeout(&remote, timeout)?;
+fn tcp(remote: SocketAddr) -> io::Result<TcpStream> {
+    let stream = TcpStream::connect_timeout(&remote, CONNECT_TIMEOUT)?;
     stream.set_write_timeout(Some(SEND_TIMEOUT))?;
     stream.set_nodelay(true)?;
     Ok(stream)
@@ -153,46 +179,86 @@ fn send_datagram(socket: &UdpSocket, message: &[u8]) -> Sent {
 }
 
 impl Connection {
-    fn renew(&mut self, now_ns: u64) -> bool {
-        if self.stream.is_some() || now_ns < self.retry_ns {
-            return false;
+    fn ready(&mut self, delivery: &Delivery) -> Ready {
+        if self.stream.is_some() {
+            return Ready::Yes;
         }
-        match tcp(self.remote, RECONNECT_TIMEOUT) {
-            Ok(stream) => {
-                self.stream = Some(stream);
-                true
+        loop {
+            if delivery.is_given_up() {
+                return Ready::GivenUp;
             }
-            Err(_) => {
-                self.retry_ns = now_ns.saturating_add(self.pause_ns);
-                self.pause_ns = self.pause_ns.saturating_mul(2).min(LONGEST_PAUSE_NS);
-                false
+            match first(&self.remotes, tcp) {
+                Ok(stream) => {
+                    self.stream = Some(stream);
+                    self.connected_ns = monotonic_ns();
+                    return Ready::New;
+                }
+                Err(error) => delivery.away(&error.to_string()),
             }
+            if !delivery.rest(self.pause) {
+                return Ready::GivenUp;
+            }
+            self.pause = self.pause.saturating_mul(2).min(LONGEST_PAUSE);
         }
     }
 
-    fn send(&mut self, message: &[u8], now_ns: u64) -> Sent {
+    fn send(&mut self, message: &[u8], delivery: &Delivery) -> Sent {
         let Some(stream) = &mut self.stream else {
-            return Sent::NotTried;
+            return match delivery.is_given_up() {
+                true => Sent::GivenUp,
+                false => Sent::No(ErrorKind::NotConnected.into()),
+            };
         };
-        match stream.write_all(message) {
-            Ok(()) => {
-                self.pause_ns = FIRST_PAUSE_NS;
-                Sent::Yes
+        match write_all(stream, message, delivery) {
+            Ok(true) => Sent::Yes,
+            Ok(false) => {
+                self.stream = None;
+                Sent::GivenUp
             }
             Err(error) => {
-                let error = match error.kind() {
-                    ErrorKind::WouldBlock => {
-                        io::Error::new(ErrorKind::TimedOut, "it does not take what it is sent")
-                    }
-                    _ => error,
-                };
                 // Part of the message may be on its way: after it nothing else would be understood.
                 self.stream = None;
-                self.retry_ns = now_ns.saturating_add(self.pause_ns);
+                let lasted = monotonic_ns().saturating_sub(self.connected_ns);
+                if Duration::from_nanos(lasted) >= LASTING {
+                    self.pause = FIRST_PAUSE;
+                }
+                delivery.away(&error.to_string());
                 Sent::No(error)
             }
         }
     }
+}
+
+/// Writes a message for as long as somebody waits for that; false where nobody does any longer.
+fn write_all(stream: &mut TcpStream, message: &[u8], delivery: &Delivery) -> io::Result<bool> {
+    let mut rest = message;
+    let mut stalled = Duration::ZERO;
+    while !rest.is_empty() {
+        match stream.write(rest) {
+            Ok(0) => return Err(ErrorKind::WriteZero.into()),
+            Ok(written) => {
+                rest = rest.get(written..).unwrap_or_default();
+                stalled = Duration::ZERO;
+                delivery.take();
+            }
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
+                if delivery.is_given_up() {
+                    return Ok(false);
+                }
+                stalled += SEND_TIMEOUT;
+                let why = "it does not take what it is sent";
+                if stalled >= STALLED {
+                    return Err(io::Error::new(ErrorKind::TimedOut, why));
+                }
+                if stalled >= SILENT {
+                    delivery.away(why);
+                }
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(true)
 }
 
 /// The carrier and the address of a collector: `SCHEME://HOST:PORT`, `SCHEME+udp://`, `SCHEME+tcp://`; nothing where the scheme
@@ -208,11 +274,13 @@ pub(crate) fn carrier(destination: &str, scheme: &str) -> Option<(Carrier, Strin
     Some((carrier, address.to_owned()))
 }
 
-/// Connects to the collector that a destination names by this scheme; `examples` are destinations as they should be.
+/// The way to the collector that a destination names by this scheme; `examples` are destinations as they should be. A live run
+/// connects later, and waits for a collector that is away: what it captures meanwhile is not lost. A run over files has lost nothing
+/// yet, so that it is told at once.
 ///
 /// # Errors
 /// [`SinkError::Refused`] where it names no collector, or where files were to be rotated; [`SinkError::Io`] where its name has no
-/// address or it refuses the connection.
+/// address, or where a run over files is refused the connection.
 pub(crate) fn connect(
     destination: &str,
     scheme: &str,
@@ -232,10 +300,11 @@ pub(crate) fn connect(
     if options.rotation.is_some() {
         return Err(refuse("only a file can be rotated".to_owned()));
     }
-    let transport = Transport::open(carrier, &address).map_err(|source| SinkError::Io {
-        destination: destination.to_owned(),
-        source,
-    })?;
+    let transport =
+        Transport::open(carrier, &address, options.is_live).map_err(|source| SinkError::Io {
+            destination: destination.to_owned(),
+            source,
+        })?;
     Ok((carrier, transport))
 }
 

@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 pub mod batch;
+pub mod delivery;
 pub mod distribute;
 pub mod effect;
 mod exchange;
@@ -23,6 +24,7 @@ pub mod workers;
 
 pub use batch::Limit;
 pub use batch::{Batch, Frame, FrameRef};
+pub use delivery::{DeliveryTimeout, Failures};
 pub use distribute::{DispatchState, Port, distribute};
 pub use effect::{Answer, Effects, OwnSegment, QueuedPacket, Reset, Verdict};
 pub use outputs::{Loss, NoOutput, Outputs, SampleCounts};

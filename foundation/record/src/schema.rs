@@ -110,7 +110,7 @@ pub trait RecordKind: Sized + 'static {
     /// One record, borrowed from its batch.
     type View<'a>: Copy;
     /// Many records.
-    type Batch: RecordBatch<Self> + Default;
+    type Batch: RecordBatch<Self> + Default + Send + 'static;
     /// The kind's name, for example `http_transaction`.
     const NAME: &'static str;
     /// The version of its columns: one more with every column that is added. Columns are never removed,

@@ -7,6 +7,7 @@
     reason = "a helper that fails is a failed test"
 )]
 
+mod collectors;
 #[cfg(feature = "parquet")]
 mod columnar;
 mod files;
