@@ -55,6 +55,7 @@ install: build ## install the binaries, manual pages, completions, systemd units
 	install -D -m 644 -t "$(SHARE)/linkweir/prometheus" packaging/prometheus/*.yml
 	install -D -m 644 -t "$(SHARE)/linkweir/grafana" packaging/grafana/*.json
 	install -D -m 644 packaging/sysusers.d/linkweir.conf "$(DESTDIR)$(PREFIX)/lib/sysusers.d/linkweir.conf"
+	install -D -m 644 packaging/tmpfiles.d/linkweir.conf "$(DESTDIR)$(PREFIX)/lib/tmpfiles.d/linkweir.conf"
 	for unit in packaging/systemd/*.service; do \
 		sed 's|/usr/bin/linkweir|$(PREFIX)/bin/linkweir|' "$$unit" >"$(UNITS)/$${unit##*/}" || exit 1; \
 	done
@@ -64,7 +65,8 @@ uninstall: ## remove what `make install` put there
 		"$(SHARE)/bash-completion/completions/linkweir" "$(SHARE)/zsh/site-functions/_linkweir" \
 		"$(SHARE)/fish/vendor_completions.d/linkweir.fish" \
 		"$(UNITS)/linkweir-gateway.service" "$(UNITS)/linkweir-http@.service" "$(UNITS)/linkweir-flows@.service" \
-		"$(DESTDIR)$(PREFIX)/lib/sysusers.d/linkweir.conf"
+		"$(DESTDIR)$(PREFIX)/lib/sysusers.d/linkweir.conf" \
+		"$(DESTDIR)$(PREFIX)/lib/tmpfiles.d/linkweir.conf"
 	rm -rf "$(SHARE)/doc/linkweir" "$(SHARE)/linkweir"
 
 deb: setup-deb ## build the Debian package, into out/package

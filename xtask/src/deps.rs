@@ -48,11 +48,17 @@ const HOUSE: &[(&str, May)] = &[
     ("edges/sys", May::Only(&[])),
     ("edges/capture", May::FoundationAnd(&["linkweir-sys"])),
     ("edges/columnar", May::FoundationAnd(&["linkweir-sys"])),
+    ("edges/post", May::Only(&[])),
     ("edges/kafka", May::FoundationAnd(&["linkweir-sys"])),
     // The formats and carriers that are too heavy for every build are crates of their own.
     (
         "edges/sink",
-        May::FoundationAnd(&["linkweir-columnar", "linkweir-kafka", "linkweir-sys"]),
+        May::FoundationAnd(&[
+            "linkweir-columnar",
+            "linkweir-kafka",
+            "linkweir-post",
+            "linkweir-sys",
+        ]),
     ),
     // Bytes of records, names of files.
     (
@@ -70,7 +76,7 @@ const HOUSE: &[(&str, May)] = &[
     ("edges/live", May::FoundationAnd(&["linkweir-sys"])),
     (
         "edges/console",
-        May::FoundationAnd(&["linkweir-live", "linkweir-sys"]),
+        May::FoundationAnd(&["linkweir-live", "linkweir-post", "linkweir-sys"]),
     ),
     // What users install has no peers of the tests in it.
     ("app/cli", May::EverythingBut(&["linkweir-lab", TESTKIT])),

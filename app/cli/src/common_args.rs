@@ -199,7 +199,8 @@ pub(crate) struct StoreArgs {
     #[arg(long, value_name = "NAME")]
     pub(crate) probe: Option<String>,
 
-    /// Maximum time to wait for a destination over the network (`kafka://`, `syslog://`, `ipfix://`) that takes nothing,
+    /// Maximum time to wait for a destination over the network (`kafka://`, `elasticsearch://`, `syslog://`,
+    /// `ipfix://`) that takes nothing,
     /// in the middle of files and at the end of any run; then its records are counted as lost. At most 30 s once you have asked to stop
     /// [default: 5min for files, 30s otherwise].
     #[arg(long, value_name = "DURATION", value_parser = units::duration)]
@@ -209,15 +210,39 @@ pub(crate) struct StoreArgs {
     /// be repeated. `queue.buffering.max.messages` and `.kbytes` limit what is queued for a broker
     /// [default: 500000 and 262144]; `linkweir.patience.ms` takes the place of
     /// `--delivery-timeout` for it.
+    ///
+    /// A VALUE `@FILE` is the first line of a file, so that a secret is not in the process list:
+    /// `--kafka security.protocol=sasl_ssl --kafka sasl.mechanism=SCRAM-SHA-512 --kafka sasl.username=probe --kafka
+    /// sasl.password=@/etc/linkweir/kafka.password`. The file is read before privileges are given up.
     #[arg(long, value_name = "NAME=VALUE", value_parser = setting)]
     pub(crate) kafka: Vec<(String, String)>,
+
+    /// Set an option of `elasticsearch://`: `api-key`, `user`, `password`, `ca-file` (PEM, certificates to trust instead of the system's),
+    /// `compression` (`gzip` or `none`) [default: none]; may be repeated. A VALUE `@FILE` is the first line of a file; else
+    /// the key and the password come from `LINKWEIR_ELASTICSEARCH_API_KEY` and `LINKWEIR_ELASTICSEARCH_PASSWORD`.
+    #[arg(long, value_name = "NAME=VALUE", value_parser = setting)]
+    pub(crate) elasticsearch: Vec<(String, String)>,
 }
+
+/// Settings that may come from the environment, which other users cannot see.
+const FROM_ENVIRONMENT: [(&str, &str); 2] = [
+    ("api-key", "LINKWEIR_ELASTICSEARCH_API_KEY"),
+    ("password", "LINKWEIR_ELASTICSEARCH_PASSWORD"),
+];
 
 impl StoreArgs {
     /// How long a destination over the network is waited for.
     pub(crate) fn timeout(&self, is_live: bool) -> DeliveryTimeout {
         let given = self.delivery_timeout.map(DeliveryTimeout::given);
         given.unwrap_or(DeliveryTimeout::of_run(is_live))
+    }
+
+    /// The settings of Elasticsearch; what is given goes before the environment.
+    fn elasticsearch(&self) -> Vec<(String, String)> {
+        let from_environment = FROM_ENVIRONMENT.iter().filter_map(|(name, variable)| {
+            Some(((*name).to_owned(), std::env::var(variable).ok()?))
+        });
+        from_environment.chain(self.elasticsearch.clone()).collect()
     }
 
     /// The options of an output; `is_live` where records come from an interface.
@@ -231,6 +256,7 @@ impl StoreArgs {
             probe: self.probe.clone().unwrap_or_else(host_name),
             timeout: self.timeout(is_live),
             kafka: self.kafka.clone(),
+            elasticsearch: self.elasticsearch(),
             is_stopping,
             announce: warn,
             ..OutputOptions::default()
@@ -252,10 +278,19 @@ fn partition(word: &str) -> Result<Partition, String> {
 }
 
 pub(crate) fn setting(text: &str) -> Result<(String, String), String> {
-    match text.split_once('=') {
-        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
-        _ => Err("NAME=VALUE, for example compression.codec=zstd".to_owned()),
-    }
+    let (name, value) = text
+        .split_once('=')
+        .filter(|(name, _)| !name.is_empty())
+        .ok_or_else(|| "NAME=VALUE, for example compression.codec=zstd".to_owned())?;
+    let value = match value.strip_prefix('@') {
+        Some(path) => {
+            let content = std::fs::read_to_string(path)
+                .map_err(|error| format!("cannot read {path}: {error}"))?;
+            content.lines().next().unwrap_or_default().to_owned()
+        }
+        None => value.to_owned(),
+    };
+    Ok((name.to_owned(), value))
 }
 
 /// What a help text says of applications: all their names.

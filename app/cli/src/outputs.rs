@@ -7,7 +7,7 @@ use anyhow::Context;
 use linkweir_engine::{Loss, NoOutput, Outputs};
 use linkweir_record::RecordKind;
 use linkweir_record::human::{counted, thousands};
-use linkweir_sink::{Document, Existing, Format, OutputOptions, open_sink};
+use linkweir_sink::{Document, Existing, Format, OutputOptions, open_sink, without_password};
 use linkweir_sys::privileges::Restrict;
 use serde_json::{Map, Value};
 
@@ -24,9 +24,22 @@ pub(crate) fn open<K: RecordKind>(
     for destination in destinations {
         let (to, options) = ((*destination).to_owned(), options.clone());
         let open = move || open_sink(&to, format, options.clone());
-        outputs.open(*destination, open).map_err(refused)?;
+        outputs.open(shown(destination), open).map_err(refused)?;
     }
     Ok(outputs)
+}
+
+/// A destination as people and summaries see it. A password in it that was given on the command line is in the process list, which
+/// is said.
+pub(crate) fn shown(destination: &str) -> String {
+    let shown = without_password(destination);
+    if shown != destination && std::env::args().any(|word| word.contains(destination)) {
+        warn(&format!(
+            "{shown}: other users of this machine see the password in the process list; give it by a file or the environment \
+             (--elasticsearch)"
+        ));
+    }
+    shown.into_owned()
 }
 
 /// Refuses a name of a picture that does not end in `.svg`; standard output takes SVG.

@@ -7,8 +7,10 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum, ValueHint};
 use linkweir_record::Topic;
 use linkweir_record::ddl::{
-    KindSchema, clickhouse_ddl, duckdb_view, schema_json, schema_markdown, types_markdown,
+    KindSchema, clickhouse_ddl, duckdb_view, elasticsearch_template, schema_json, schema_markdown,
+    types_markdown,
 };
+use linkweir_sink::index_of;
 use serde_json::json;
 
 use crate::common_args::HeaderArgs;
@@ -18,6 +20,7 @@ const AFTER_HELP: &str = "Examples:
   linkweir schema http_transaction
   linkweir schema metrics
   linkweir schema all --format clickhouse --from kafka://broker:9092/linkweir | clickhouse-client --multiquery
+  linkweir schema http_transaction --format elasticsearch --from elasticsearch://search:9200/web > web.json
   linkweir schema flow --format duckdb --from /data/flows > flows.sql
 
 Exit codes:
@@ -34,7 +37,7 @@ Exit codes:
 /// For ClickHouse: a table of the Kafka engine for the messages of `-w kafka://`, the table of the records,
 /// in which repeated messages are removed by their `record_id`, the view between them, totals per minute
 /// with quantiles that can be merged, and example queries. Messages of several kinds may share a topic. For
-/// DuckDB: a view of Parquet files, also of earlier versions.
+/// DuckDB: a view of Parquet files, also of earlier versions. For Elasticsearch and OpenSearch: the index template of a data stream.
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct SchemaArgs {
@@ -49,7 +52,7 @@ pub(crate) struct SchemaArgs {
 
     /// Where the records are: `kafka://BROKER[,BROKER]/TOPIC` for ClickHouse [default:
     /// `kafka://broker:9092/linkweir`], a directory for DuckDB, for `all` with a directory of each kind in it
-    /// [default: records].
+    /// [default: records], `elasticsearch://HOST:PORT/INDEX` for Elasticsearch [default: an index of the name of the kind].
     #[arg(long, value_name = "URL|DIR", value_hint = ValueHint::AnyPath)]
     pub(crate) from: Option<String>,
 
@@ -86,6 +89,8 @@ pub(crate) enum SchemaFormat {
     /// A dashboard for Grafana over `/metrics` of the command that writes these records (`http_transaction`, `flow`,
     /// `gateway_event`, `load_session`).
     Grafana,
+    /// An index template for Elasticsearch and OpenSearch.
+    Elasticsearch,
 }
 
 fn kinds() -> impl TypedValueParser<Value = Kinds> {
@@ -124,12 +129,15 @@ pub(crate) fn run(args: &SchemaArgs) -> anyhow::Result<Exit> {
         | SchemaFormat::Grafana
             if from.is_some() =>
         {
-            return Err(wrong("--from goes with --format clickhouse or duckdb"));
+            return Err(wrong(
+                "--from goes with --format clickhouse, duckdb or elasticsearch",
+            ));
         }
         SchemaFormat::Markdown => tables(&kinds, schema_markdown),
         SchemaFormat::Types => tables(&kinds, types_markdown),
         SchemaFormat::Json => as_json(&kinds)?,
         SchemaFormat::Clickhouse => clickhouse(&kinds, from)?,
+        SchemaFormat::Elasticsearch => elasticsearch(&kinds, from)?,
         SchemaFormat::Duckdb => duckdb(&args.kind, from)?,
         SchemaFormat::Grafana => dashboard(&args.kind)?,
     };
@@ -190,6 +198,22 @@ fn dashboard(kinds: &Kinds) -> anyhow::Result<String> {
     linkweir_live::grafana_dashboard(subject).ok_or_else(|| {
         wrong("there are dashboards of http_transaction, flow, gateway_event and load_session")
     })
+}
+
+fn elasticsearch(kinds: &[KindSchema], from: Option<&str>) -> anyhow::Result<String> {
+    let [schema] = kinds else {
+        return Err(wrong("an index template is for one kind of records"));
+    };
+    let index = match from {
+        Some(url) => index_of(url).ok_or_else(|| {
+            wrong(format!(
+                "--from {url}: an index is elasticsearch://HOST:PORT/INDEX, in lower case"
+            ))
+        })?,
+        None => schema.name,
+    };
+    let template = elasticsearch_template(schema, index);
+    Ok(serde_json::to_string_pretty(&template)? + "\n")
 }
 
 /// The directory where nothing else is said.

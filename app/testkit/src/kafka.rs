@@ -25,6 +25,11 @@ const READY: &str = "Kafka Server started";
 /// Any will do; the directory is formatted with it.
 const CLUSTER_ID: &str = "bGlua3dlaXItdGVzdC0wMQ";
 
+/// Who may speak to the listener with TLS.
+pub const USER: &str = "probe";
+/// That user's password.
+pub const PASSWORD: &str = "not-secret";
+
 /// Why there is no broker.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unavailable {
@@ -54,6 +59,7 @@ pub struct Broker {
     directory: TemporaryDirectory,
     port: u16,
     controller_port: u16,
+    tls_port: u16,
     starts: u32,
     running: Option<Running>,
 }
@@ -76,20 +82,24 @@ impl Broker {
     pub fn prepared() -> Result<Self, Unavailable> {
         let directory = TemporaryDirectory::new("kafka-")?;
         // Both ports are free at the same moment; whoever takes one meanwhile is bad luck.
-        let (a, b) = (free_port()?, free_port()?);
+        let (a, b, c) = (free_port()?, free_port()?, free_port()?);
         let broker = Self {
             port: a.local_addr()?.port(),
             controller_port: b.local_addr()?.port(),
+            tls_port: c.local_addr()?.port(),
             directory,
             starts: 0,
             running: None,
         };
-        drop((a, b));
+        drop((a, b, c));
+        broker.make_certificate()?;
         fs::write(broker.settings(), broker.properties())?;
         let formatted = broker
             .java("kafka.tools.StorageTool")?
             .args(["format", "-t", CLUSTER_ID, "-c"])
             .arg(broker.settings())
+            .arg("--add-scram")
+            .arg(format!("SCRAM-SHA-256=[name={USER},password={PASSWORD}]"))
             .output()?;
         if formatted.status.success() {
             Ok(broker)
@@ -113,6 +123,60 @@ impl Broker {
     #[must_use]
     pub fn url(&self, topic: &str) -> String {
         format!("kafka://{}/{topic}", self.address())
+    }
+
+    /// The same topics with TLS and SASL/SCRAM-SHA-256, for [`USER`] and [`PASSWORD`].
+    #[must_use]
+    pub fn tls_url(&self, topic: &str) -> String {
+        format!("kafka://127.0.0.1:{}/{topic}", self.tls_port)
+    }
+
+    /// The certificate of the broker, which it has signed itself (PEM).
+    #[must_use]
+    pub fn certificate(&self) -> PathBuf {
+        self.directory.path().join("broker.pem")
+    }
+
+    /// Makes a key and its certificate, with a tool that comes with Java.
+    fn make_certificate(&self) -> Result<(), Unavailable> {
+        let keytool = |words: &[&str]| -> Result<(), Unavailable> {
+            let output = Command::new("keytool")
+                .args(words)
+                .args([
+                    "-storepass",
+                    PASSWORD,
+                    "-keystore",
+                    "broker.p12",
+                    "-alias",
+                    "broker",
+                ])
+                .arg("-J-XX:TieredStopAtLevel=1")
+                .current_dir(self.directory.path())
+                .stdin(Stdio::null())
+                .output()?;
+            if output.status.success() {
+                return Ok(());
+            }
+            Err(Unavailable {
+                why: format!("keytool: {}", String::from_utf8_lossy(&output.stdout)),
+            })
+        };
+        keytool(&[
+            "-genkeypair",
+            "-keyalg",
+            "EC",
+            "-groupname",
+            "secp256r1",
+            "-storetype",
+            "PKCS12",
+            "-dname",
+            "CN=broker",
+            "-ext",
+            "SAN=IP:127.0.0.1",
+            "-validity",
+            "2",
+        ])?;
+        keytool(&["-exportcert", "-rfc", "-file", "broker.pem"])
     }
 
     /// Whether it is running.
@@ -227,16 +291,22 @@ impl Broker {
     }
 
     fn properties(&self) -> String {
-        let (port, controller) = (self.port, self.controller_port);
+        let (port, controller, tls) = (self.port, self.controller_port, self.tls_port);
         let data = self.directory.path().join("data");
         format!(
             "process.roles=broker,controller\n\
              node.id=1\n\
              controller.quorum.voters=1@127.0.0.1:{controller}\n\
-             listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}\n\
-             advertised.listeners=PLAINTEXT://127.0.0.1:{port}\n\
+             listeners=PLAINTEXT://127.0.0.1:{port},SASL_SSL://127.0.0.1:{tls},CONTROLLER://127.0.0.1:{controller}\n\
+             advertised.listeners=PLAINTEXT://127.0.0.1:{port},SASL_SSL://127.0.0.1:{tls}\n\
              controller.listener.names=CONTROLLER\n\
-             listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT\n\
+             listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SASL_SSL:SASL_SSL\n\
+             ssl.keystore.type=PKCS12\n\
+             ssl.keystore.location={}\n\
+             ssl.keystore.password={PASSWORD}\n\
+             ssl.key.password={PASSWORD}\n\
+             sasl.enabled.mechanisms=SCRAM-SHA-256\n\
+             listener.name.sasl_ssl.scram-sha-256.sasl.jaas.config=org.apache.kafka.common.security.scram.ScramLoginModule required;\n\
              log.dirs={}\n\
              num.partitions=4\n\
              auto.create.topics.enable=true\n\
@@ -247,6 +317,7 @@ impl Broker {
              share.coordinator.state.topic.replication.factor=1\n\
              share.coordinator.state.topic.min.isr=1\n\
              group.initial.rebalance.delay.ms=0\n",
+            self.directory.path().join("broker.p12").display(),
             data.display()
         )
     }

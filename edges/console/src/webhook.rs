@@ -11,7 +11,7 @@
 //! holds up the run. Certificates are checked against the system's bundle where there is one, else
 //! against Mozilla's roots.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
@@ -19,17 +19,11 @@ use std::time::Duration;
 
 use serde::Serialize;
 use thiserror::Error;
-use ureq::tls::{PemItem, RootCerts, TlsConfig, parse_pem};
 
 use linkweir_live::alert::AlertEvent;
 use linkweir_live::{Kind, LiveOf};
+use linkweir_post::{CertificatesError, Client, is_http};
 
-/// Where distributions keep the certificates they trust.
-const BUNDLES: [&str; 3] = [
-    "/etc/ssl/certs/ca-certificates.crt",
-    "/etc/pki/tls/certs/ca-bundle.crt",
-    "/etc/ssl/cert.pem",
-];
 /// How often the thread looks whether it is to stop.
 const LOOK: Duration = Duration::from_millis(500);
 /// Longest break between two attempts.
@@ -77,13 +71,8 @@ pub enum WebhookError {
         number: usize,
     },
     /// The certificates cannot be read.
-    #[error("webhook certificates {path}: {message}")]
-    Certificates {
-        /// The file.
-        path: PathBuf,
-        /// What was wrong.
-        message: String,
-    },
+    #[error("webhook {0}")]
+    Certificates(#[from] CertificatesError),
     /// The system gave no thread.
     #[error("webhook: {0}")]
     System(#[from] std::io::Error),
@@ -112,19 +101,15 @@ impl Webhook {
     /// Where an address is none, or the certificates cannot be read.
     pub fn start<K: Kind>(options: WebhookOptions, live: LiveOf<K>) -> Result<Self, WebhookError> {
         for (number, url) in (1..).zip(&options.urls) {
-            let is_http = url.parse::<ureq::http::Uri>().is_ok_and(|uri| {
-                matches!(uri.scheme_str(), Some("http" | "https"))
-                    && uri.host().is_some_and(|host| !host.is_empty())
-            });
-            if !is_http {
+            if !is_http(url) {
                 return Err(WebhookError::Address { number });
             }
         }
-        let agent = agent(&options)?;
+        let client = Client::new(options.timeout, options.ca_file.as_deref())?;
         let (stop, stopped) = channel();
         let thread = std::thread::Builder::new()
             .name("webhook".to_owned())
-            .spawn(move || post_all(&agent, &options, &live, &stopped))?;
+            .spawn(move || post_all(&client, &options, &live, &stopped))?;
         Ok(Self {
             stop: Some(stop),
             thread: Some(thread),
@@ -142,44 +127,6 @@ impl Drop for Webhook {
     }
 }
 
-fn agent(options: &WebhookOptions) -> Result<ureq::Agent, WebhookError> {
-    let roots = match &options.ca_file {
-        Some(path) => roots_of(path)?,
-        None => BUNDLES
-            .iter()
-            .find_map(|path| roots_of(Path::new(path)).ok())
-            .unwrap_or(RootCerts::WebPki),
-    };
-    let config = ureq::Agent::config_builder()
-        .timeout_global(Some(options.timeout))
-        // A redirect would send the alert to somebody the user has not named.
-        .max_redirects(0)
-        .max_redirects_will_error(false)
-        .http_status_as_error(false)
-        .user_agent(concat!("linkweir/", env!("CARGO_PKG_VERSION")))
-        .tls_config(TlsConfig::builder().root_certs(roots).build())
-        .build();
-    Ok(ureq::Agent::new_with_config(config))
-}
-
-fn roots_of(path: &Path) -> Result<RootCerts, WebhookError> {
-    let fault = |message: String| WebhookError::Certificates {
-        path: path.to_owned(),
-        message,
-    };
-    let pem = std::fs::read(path).map_err(|error| fault(error.to_string()))?;
-    let certificates: Vec<_> = parse_pem(&pem)
-        .filter_map(|item| match item {
-            Ok(PemItem::Certificate(certificate)) => Some(certificate),
-            _ => None,
-        })
-        .collect();
-    if certificates.is_empty() {
-        return Err(fault("no certificate in PEM form".to_owned()));
-    }
-    Ok(RootCerts::from(certificates))
-}
-
 /// How an attempt ended.
 enum Outcome {
     Taken,
@@ -188,10 +135,10 @@ enum Outcome {
     Failed(String),
 }
 
-fn post(agent: &ureq::Agent, url: &str, body: &[u8]) -> Outcome {
-    match agent.post(url).content_type("application/json").send(body) {
+fn post(client: &Client, url: &str, body: &[u8]) -> Outcome {
+    match client.post(url, "application/json", body) {
         Ok(response) => {
-            let status = response.status().as_u16();
+            let status = response.status;
             let why = format!("the receiver answers with status {status}");
             match status {
                 200..=299 => Outcome::Taken,
@@ -201,7 +148,7 @@ fn post(agent: &ureq::Agent, url: &str, body: &[u8]) -> Outcome {
                 _ => Outcome::Failed(why),
             }
         }
-        Err(error) => Outcome::Failed(error.to_string()),
+        Err(error) => Outcome::Failed(error),
     }
 }
 
@@ -211,7 +158,7 @@ fn rest(stopped: &Receiver<()>, length: Duration) -> bool {
 }
 
 fn post_all<K: Kind>(
-    agent: &ureq::Agent,
+    client: &Client,
     options: &WebhookOptions,
     live: &LiveOf<K>,
     stopped: &Receiver<()>,
@@ -231,7 +178,7 @@ fn post_all<K: Kind>(
                 .missed
                 .fetch_add(number.saturating_sub(after + 1), Ordering::Relaxed);
             after = number;
-            is_running = deliver(agent, options, live, &event, stopped) && is_running;
+            is_running = deliver(client, options, live, &event, stopped) && is_running;
             if !is_running {
                 break;
             }
@@ -245,7 +192,7 @@ fn post_all<K: Kind>(
             attempts: 1,
             ..options.clone()
         };
-        deliver(agent, &once, live, &event, stopped);
+        deliver(client, &once, live, &event, stopped);
         if counts.failed.load(Ordering::Relaxed) > before {
             break;
         }
@@ -256,7 +203,7 @@ fn post_all<K: Kind>(
 
 /// Posts one event to every address; says whether to go on after it.
 fn deliver<K: Kind>(
-    agent: &ureq::Agent,
+    client: &Client,
     options: &WebhookOptions,
     live: &LiveOf<K>,
     event: &AlertEvent,
@@ -275,7 +222,7 @@ fn deliver<K: Kind>(
     for url in &options.urls {
         let mut pause = options.first_break;
         for attempt in 1..=options.attempts.max(1) {
-            let outcome = post(agent, url, &body);
+            let outcome = post(client, url, &body);
             if let Outcome::Failed(why) | Outcome::Refused(why) = &outcome {
                 counts.first_failure.get_or_init(|| why.clone());
             }
@@ -474,7 +421,7 @@ mod tests {
         };
         assert!(matches!(
             Webhook::start(missing, live()),
-            Err(WebhookError::Certificates { .. })
+            Err(WebhookError::Certificates(_))
         ));
     }
 

@@ -125,7 +125,7 @@ impl Consumer {
         begin: Offset,
     ) -> Result<Self, ClientError> {
         let config = settings::consumer(brokers, given)?;
-        let client = BaseConsumer::from_config_and_context(&config, Reports::default())
+        let client = BaseConsumer::from_config_and_context(&config, Reports::new(|_| {}))
             .map_err(|error| of_client(&error))?;
         Ok(Self {
             client,

@@ -1,8 +1,7 @@
 //! A Kafka broker: a producer with a bounded buffer, a consumer of whole topics.
 //!
 //! Nothing here knows what a record is: keys and values are bytes. The client is librdkafka
-//! (`rdkafka`), built without TLS: it speaks to brokers by plain TCP, and of SASL it knows PLAIN only.
-//! Where brokers ask for TLS, a proxy on the same machine (stunnel, a side car) can speak it.
+//! (`rdkafka`), with TLS and SASL (PLAIN, SCRAM) by the OpenSSL of the system.
 #![forbid(unsafe_code)]
 
 mod consumer;

@@ -81,7 +81,7 @@ impl Producer {
     ) -> Result<Self, ClientError> {
         let config = settings::producer(&topic.brokers, given)?;
         Ok(Self {
-            client: client(&config)?,
+            client: client(&config, announce)?,
             config,
             topic: topic.name.clone(),
             announce,
@@ -207,7 +207,7 @@ impl Producer {
         let Some((_, why)) = self.client.client().fatal_error() else {
             return false;
         };
-        let Ok(fresh) = client(&self.config) else {
+        let Ok(fresh) = client(&self.config, self.announce) else {
             return false;
         };
         (self.announce)(&format!("{}: begins anew after: {why}", self.name()));
@@ -229,7 +229,7 @@ impl Producer {
     }
 }
 
-fn client(config: &ClientConfig) -> Result<BaseProducer<Reports>, ClientError> {
-    BaseProducer::from_config_and_context(config, Reports::default())
+fn client(config: &ClientConfig, announce: fn(&str)) -> Result<BaseProducer<Reports>, ClientError> {
+    BaseProducer::from_config_and_context(config, Reports::new(announce))
         .map_err(|error: KafkaError| of_client(&error))
 }

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use linkweir_engine::Failures;
+use linkweir_sys::wait::monotonic_ns;
 use rdkafka::ClientContext;
 use rdkafka::config::RDKafkaLogLevel;
 use rdkafka::consumer::ConsumerContext;
@@ -11,9 +12,44 @@ use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::message::DeliveryResult;
 use rdkafka::producer::ProducerContext;
 
-/// Counts and the state of the brokers; written when events are served, read by the owner.
+/// Maximum number of lines of the client's log in each interval; the others are counted.
+const LOG_LINES: u32 = 10;
+const LOG_INTERVAL_NS: u64 = 10_000_000_000;
+
+/// Facilities of the client's log whose lines come as errors too, and are said with the state of the brokers.
+const SAID_BY_US: [&str; 3] = ["FAIL", "ERROR", "SASL"];
+
+/// How much of the log was shown.
 #[derive(Debug, Default)]
+struct Log {
+    interval: u64,
+    lines: u32,
+    suppressed: u64,
+}
+
+impl Log {
+    /// Whether a line of this moment is shown, and how many were not before it.
+    fn admit(&mut self, now_ns: u64) -> Option<u64> {
+        let interval = now_ns / LOG_INTERVAL_NS;
+        if interval != self.interval {
+            self.interval = interval;
+            self.lines = 0;
+        }
+        if self.lines >= LOG_LINES {
+            self.suppressed += 1;
+            return None;
+        }
+        self.lines += 1;
+        Some(std::mem::take(&mut self.suppressed))
+    }
+}
+
+/// Counts and the state of the brokers; written when events are served, read by the owner.
+#[derive(Debug)]
 pub(crate) struct Reports {
+    /// Shows people a line.
+    announce: fn(&str),
+    log: Mutex<Log>,
     delivered: AtomicU64,
     failed: AtomicU64,
     failures: Mutex<Failures>,
@@ -23,6 +59,19 @@ pub(crate) struct Reports {
 }
 
 impl Reports {
+    /// With what shows people a line of the client's log.
+    pub(crate) fn new(announce: fn(&str)) -> Self {
+        Self {
+            announce,
+            log: Mutex::default(),
+            delivered: AtomicU64::new(0),
+            failed: AtomicU64::new(0),
+            failures: Mutex::default(),
+            all_away: AtomicBool::new(false),
+            last_error: Mutex::new(None),
+        }
+    }
+
     /// Messages that the broker has taken.
     pub(crate) fn delivered(&self) -> u64 {
         self.delivered.load(Ordering::Relaxed)
@@ -67,8 +116,20 @@ fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 }
 
 impl ClientContext for Reports {
-    /// What matters comes as an event too.
-    fn log(&self, _level: RDKafkaLogLevel, _facility: &str, _message: &str) {}
+    /// Warnings and worse, a few of them: the network decides how many there are.
+    fn log(&self, level: RDKafkaLogLevel, facility: &str, message: &str) {
+        if level as i32 > RDKafkaLogLevel::Warning as i32 || SAID_BY_US.contains(&facility) {
+            return;
+        }
+        let Some(suppressed) = locked(&self.log).admit(monotonic_ns()) else {
+            return;
+        };
+        let others = match suppressed {
+            0 => String::new(),
+            count => format!(" ({count} lines before it are not shown)"),
+        };
+        (self.announce)(&format!("Kafka client: {facility}: {message}{others}"));
+    }
 
     fn error(&self, error: KafkaError, reason: &str) {
         match error.rdkafka_error_code() {
@@ -119,8 +180,17 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_log_of_the_client_is_shown_up_to_a_rate() {
+        let mut log = Log::default();
+        let shown = (0..100).filter(|_| log.admit(5).is_some()).count();
+        assert_eq!(shown, 10);
+        assert_eq!(log.admit(LOG_INTERVAL_NS), Some(90));
+        assert_eq!(log.admit(LOG_INTERVAL_NS), Some(0));
+    }
+
+    #[test]
     fn brokers_are_away_until_one_answers() {
-        let reports = Reports::default();
+        let reports = Reports::new(|_| {});
         reports.error(
             KafkaError::Global(RDKafkaErrorCode::BrokerTransportFailure),
             "h:1/bootstrap: Connect failed: Connection refused (after 0ms in state CONNECT)",

@@ -121,16 +121,11 @@ fn real_name(name: &str) -> &str {
 pub(crate) fn of_client(error: &KafkaError) -> ClientError {
     match error {
         KafkaError::ClientConfig(_, message, name, value) => {
-            let mut message = if message.contains("No such configuration property") {
+            let message = if message.contains("No such configuration property") {
                 "there is no such setting (librdkafka's CONFIGURATION.md lists all)".to_owned()
             } else {
                 format!("`{value}` is not taken: {message}")
             };
-            if is_about_tls(name) {
-                message.push_str(
-                    "; this build speaks to brokers without TLS, and of SASL knows PLAIN only",
-                );
-            }
             ClientError::Setting {
                 name: name.clone(),
                 message,
@@ -139,12 +134,6 @@ pub(crate) fn of_client(error: &KafkaError) -> ClientError {
         KafkaError::ClientCreation(message) => ClientError::Client(message.clone()),
         other => ClientError::Client(other.to_string()),
     }
-}
-
-fn is_about_tls(name: &str) -> bool {
-    ["ssl.", "sasl.", "security.", "https.", "enable.ssl"]
-        .iter()
-        .any(|prefix| name.starts_with(prefix))
 }
 
 /// The one setting that is ours and not librdkafka's; milliseconds.
@@ -203,14 +192,24 @@ mod tests {
             ("linger.ms", "soon", "`soon` is not taken"),
             ("acks", "many", "`many` is not taken"),
             ("metadata.broker.list", "x", "those of the address"),
-            ("security.protocol", "ssl", "without TLS"),
-            ("ssl.ca.location", "/x", "without TLS"),
+            ("security.protocol", "tls", "`tls` is not taken"),
             ("compression.codec", "brotli", "`brotli` is not taken"),
         ] {
             let error = producer("b:1", &given(name, value)).unwrap_err();
             let text = error.to_string();
             let named = matches!(&error, ClientError::Setting { .. });
             assert!(named && text.contains(says), "{name}: {text}");
+        }
+    }
+
+    #[test]
+    fn tls_and_scram_are_built_in() {
+        for (name, value) in [
+            ("security.protocol", "sasl_ssl"),
+            ("ssl.ca.location", "/etc/ssl/certs"),
+            ("sasl.mechanism", "SCRAM-SHA-512"),
+        ] {
+            assert!(producer("b:1", &given(name, value)).is_ok(), "{name}");
         }
     }
 

@@ -162,3 +162,68 @@ impl Delivery {
         self.is_final.store(true, Ordering::Release);
     }
 }
+
+/// The first pause between attempts; it doubles up to the longest.
+const FIRST_PAUSE: Duration = Duration::from_millis(250);
+const LONGEST_PAUSE: Duration = Duration::from_secs(8);
+
+/// Pauses between attempts.
+#[derive(Debug)]
+pub(crate) struct Backoff(Duration);
+
+impl Default for Backoff {
+    fn default() -> Self {
+        Self(FIRST_PAUSE)
+    }
+}
+
+impl Backoff {
+    /// Waits for the next pause; false where nobody waits for the delivery any longer.
+    pub(crate) fn rest(&mut self, delivery: &Delivery) -> bool {
+        let goes_on = delivery.rest(self.0);
+        self.0 = self.0.saturating_mul(2).min(LONGEST_PAUSE);
+        goes_on
+    }
+
+    /// The next pause is the first again.
+    pub(crate) fn reset(&mut self) {
+        self.0 = FIRST_PAUSE;
+    }
+}
+
+/// A destination as it is shown: `SCHEME://USER:PASSWORD@REST` without the password.
+#[must_use]
+pub fn without_password(destination: &str) -> std::borrow::Cow<'_, str> {
+    let parts = destination.split_once("://").and_then(|(scheme, rest)| {
+        let end = rest.find('/').unwrap_or(rest.len());
+        let (authority, path) = rest.split_at_checked(end)?;
+        let (userinfo, host) = authority.rsplit_once('@')?;
+        let (user, _) = userinfo.split_once(':')?;
+        Some((scheme, user, host, path))
+    });
+    match parts {
+        Some((scheme, user, host, path)) => format!("{scheme}://{user}@{host}{path}").into(),
+        None => destination.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn passwords_are_not_shown() {
+        for (given, shown) in [
+            ("elasticsearch://u:p@h:9200/i", "elasticsearch://u@h:9200/i"),
+            (
+                "elasticsearch+https://u:p@q:x@h/i",
+                "elasticsearch+https://u@h/i",
+            ),
+            ("kafka://a:9092,b:9092/t", "kafka://a:9092,b:9092/t"),
+            ("syslog://[::1]:514", "syslog://[::1]:514"),
+            ("a:b@c.jsonl", "a:b@c.jsonl"),
+        ] {
+            assert_eq!(without_password(given), shown);
+        }
+    }
+}

@@ -9,9 +9,7 @@
 use linkweir_record::{RecordKind, Value};
 
 use crate::escape::{Piece, hex, is_clean, push_digits};
-#[cfg(feature = "kafka")]
-use crate::format::all_columns;
-use crate::format::{Encoder, Shapes};
+use crate::format::{Encoder, Shapes, all_columns};
 use crate::number::{push_ip, push_millis6, push_u64};
 
 /// Writes objects. The keys with their punctuation are made once.
@@ -34,7 +32,6 @@ impl JsonlEncoder {
     }
 
     /// Writes the rest of objects that have been opened and have a key already.
-    #[cfg(feature = "kafka")]
     pub(crate) fn inside<K: RecordKind>() -> Self {
         Self::after::<K>(',', &all_columns::<K>())
     }

@@ -10,18 +10,14 @@
 //! happens when it is full depends on where records come from: an interface does not wait, so the record
 //! is dropped and counted; a file does. Nothing waits forever: see [`DeliveryTimeout`].
 
-use std::hash::{BuildHasher, RandomState};
 use std::marker::PhantomData;
 use std::time::Duration;
 
-use linkweir_engine::hash::flow_hash;
 use linkweir_engine::{DeliveryTimeout, Sink, SinkError, SinkLosses};
 use linkweir_kafka::{ClientError, Producer, Sent, take_timeout};
 use linkweir_record::{RecordBatch, RecordKind, Topic, TopicError};
 
-use crate::format::Encoder;
-use crate::jsonl::{JsonlEncoder, push_string};
-use crate::number::push_u64;
+use crate::message::{Message, run_number};
 use crate::options::OutputOptions;
 
 /// How long reports are waited for before looking again whether there is room.
@@ -71,8 +67,7 @@ impl<K: RecordKind> KafkaSink<K> {
                 ClientError::Client(message) => message,
             })
         })?;
-        // Two runs have the same name once in 2^64 pairs of them.
-        let run = RandomState::new().hash_one(((options.wall_clock_ns)(), std::process::id()));
+        let run = run_number(options.wall_clock_ns);
         Ok(Self {
             destination: destination.to_owned(),
             message: Message::new::<K>(&options.probe, run),
@@ -208,72 +203,15 @@ impl<K: RecordKind> Sink<K> for KafkaSink<K> {
     }
 }
 
-/// Makes messages of records, one at a time, in one buffer.
-///
-/// `record_id` is `RUN-NUMBER`: 16 hexadecimal digits that name this output of this run of this probe,
-/// drawn at random, and the number of the record in it, from 0. A record that is dropped has a number
-/// too, so a gap in the numbers of a run is a loss.
-///
-/// A message has no time stamp of its own but that of its sending: the broker deletes by it, and would
-/// delete the records of an old capture at once.
-pub(super) struct Message {
-    encoder: JsonlEncoder,
-    key: [u8; 4],
-    /// The value, of which so many first bytes are the same in all messages.
-    value: Vec<u8>,
-    constant: usize,
-    /// Records so far.
-    count: u64,
-}
-
-impl Message {
-    /// For records of kind `K` of the probe with this name, and of the run with this number.
-    pub(super) fn new<K: RecordKind>(probe: &str, run: u64) -> Self {
-        let mut value = Vec::with_capacity(1024);
-        value.extend_from_slice(b"{\"kind\":");
-        push_string(&mut value, K::NAME.as_bytes());
-        value.extend_from_slice(b",\"schema_version\":");
-        push_u64(&mut value, u64::from(K::VERSION));
-        value.extend_from_slice(b",\"probe\":");
-        push_string(&mut value, probe.as_bytes());
-        value.extend_from_slice(format!(",\"record_id\":\"{run:016x}-").as_bytes());
-        Self {
-            encoder: JsonlEncoder::inside::<K>(),
-            key: [0; 4],
-            constant: value.len(),
-            value,
-            count: 0,
-        }
-    }
-
-    /// Makes the message of a record.
-    pub(super) fn encode<K: RecordKind>(&mut self, view: &K::View<'_>) {
-        let [a, b] = K::endpoints(view);
-        self.key = flow_hash(a, b).to_be_bytes();
-        self.value.truncate(self.constant);
-        push_u64(&mut self.value, self.count);
-        self.value.push(b'"');
-        Encoder::<K>::record(&mut self.encoder, view, &mut self.value);
-        // A message is no line.
-        self.value.pop();
-        self.count += 1;
-    }
-
-    /// Key and value of the message that was made last.
-    pub(super) fn parts(&self) -> (&[u8], &[u8]) {
-        (&self.key, &self.value)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    use linkweir_engine::hash::flow_hash;
     use std::collections::BTreeSet;
     use std::net::{IpAddr, Ipv4Addr, TcpListener};
 
     use linkweir_engine::Sink;
-    use linkweir_engine::hash::flow_hash;
     use linkweir_record::{FlowKind, HttpBatch, HttpKind, HttpRow, RecordBatch, RecordKind, Text};
 
     fn batch(ports: std::ops::Range<u16>) -> HttpBatch {

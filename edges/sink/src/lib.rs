@@ -11,12 +11,14 @@ mod columnar;
 mod csv;
 mod delivery;
 mod document;
+mod elasticsearch;
 pub mod escape;
 mod format;
 mod ipfix;
 mod jsonl;
 #[cfg(feature = "kafka")]
 mod kafka;
+mod message;
 mod names;
 pub mod number;
 mod options;
@@ -31,7 +33,9 @@ mod text;
 mod transport;
 mod zeek;
 
+pub use delivery::without_password;
 pub use document::Document;
+pub use elasticsearch::index_of;
 pub use format::Format;
 pub use ipfix::{is_collector, open_ipfix};
 pub use names::{partial_name, with_number};

@@ -34,6 +34,8 @@ pub struct OutputOptions {
     pub timeout: DeliveryTimeout,
     /// Settings of the client of a message broker, by name.
     pub kafka: Vec<(String, String)>,
+    /// Settings of the client of Elasticsearch, by name: credentials, certificates, compression.
+    pub elasticsearch: Vec<(String, String)>,
     /// A condition ([`linkweir_record::Filter`]) that records must meet to be written.
     pub condition: Option<String>,
     /// How many records are written at most; the destination is complete then, and takes no more.
@@ -111,6 +113,7 @@ impl Default for OutputOptions {
             probe: String::new(),
             timeout: DeliveryTimeout::of_run(false),
             kafka: Vec::new(),
+            elasticsearch: Vec::new(),
             condition: None,
             head: None,
             fields: Vec::new(),

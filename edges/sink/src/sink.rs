@@ -11,6 +11,7 @@ use crate::chosen::chosen;
 #[cfg(feature = "parquet")]
 use crate::columnar;
 use crate::csv::CsvEncoder;
+use crate::elasticsearch::{is_elasticsearch, open_elasticsearch};
 use crate::format::{Encoder, Format, all_columns, chosen_columns};
 use crate::ipfix;
 use crate::jsonl::JsonlEncoder;
@@ -45,6 +46,8 @@ const WRITE_BYTES: usize = 64 << 10;
 /// It gets the records that [`OutputOptions::condition`] and [`OutputOptions::head`] let through.
 ///
 /// `syslog://host:port` (UDP) and `syslog+tcp://host:port` send each record as a message with a JSON object.
+///
+/// `elasticsearch://host:port/index` and `elasticsearch+https://` add each record to an index as a document.
 ///
 /// Collectors of flows (`ipfix://`) are opened by [`open_ipfix`](crate::open_ipfix).
 ///
@@ -94,6 +97,10 @@ fn open_whole<K: RecordKind>(
             ));
         }
         return open_syslog(destination, &columns(all_columns::<K>)?, &options);
+    }
+    if is_elasticsearch(destination) {
+        all_fields("Elasticsearch")?;
+        return open_elasticsearch(destination, &options);
     }
     if let Some((scheme, _)) = destination.split_once("://") {
         #[cfg(feature = "kafka")]

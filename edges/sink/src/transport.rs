@@ -9,7 +9,7 @@ use std::time::Duration;
 use linkweir_engine::SinkError;
 use linkweir_sys::wait::monotonic_ns;
 
-use crate::delivery::Delivery;
+use crate::delivery::{Backoff, Delivery};
 use crate::options::OutputOptions;
 
 /// How long one call may wait for a collector that does not take what it is sent: then it is looked whether anybody still waits
@@ -26,10 +26,6 @@ const END_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// How long an attempt to connect may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-
-/// The first pause between attempts to connect again; it doubles up to the longest.
-const FIRST_PAUSE: Duration = Duration::from_millis(250);
-const LONGEST_PAUSE: Duration = Duration::from_secs(8);
 
 /// A connection that has lasted so long was a good one: after it the first pause goes again.
 const LASTING: Duration = Duration::from_secs(10);
@@ -77,7 +73,7 @@ pub(crate) enum Transport {
 pub(crate) struct Connection {
     remotes: Vec<SocketAddr>,
     stream: Option<TcpStream>,
-    pause: Duration,
+    backoff: Backoff,
     connected_ns: u64,
 }
 
@@ -95,7 +91,7 @@ impl Transport {
                 Ok(Self::Tcp(Connection {
                     remotes,
                     stream,
-                    pause: FIRST_PAUSE,
+                    backoff: Backoff::default(),
                     connected_ns: monotonic_ns(),
                 }))
             }
@@ -195,10 +191,9 @@ impl Connection {
                 }
                 Err(error) => delivery.away(&error.to_string()),
             }
-            if !delivery.rest(self.pause) {
+            if !self.backoff.rest(delivery) {
                 return Ready::GivenUp;
             }
-            self.pause = self.pause.saturating_mul(2).min(LONGEST_PAUSE);
         }
     }
 
@@ -220,7 +215,7 @@ impl Connection {
                 self.stream = None;
                 let lasted = monotonic_ns().saturating_sub(self.connected_ns);
                 if Duration::from_nanos(lasted) >= LASTING {
-                    self.pause = FIRST_PAUSE;
+                    self.backoff.reset();
                 }
                 delivery.away(&error.to_string());
                 Sent::No(error)

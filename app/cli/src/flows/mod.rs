@@ -26,6 +26,7 @@ use self::beside::Beside;
 use crate::archive::Browser;
 use crate::exit::Wrong;
 use crate::files::{self, refused};
+use crate::outputs::shown;
 use crate::packets::{self, Packets};
 use crate::passive::command::{Flags, Named, Page, Passive, Share, start_page, start_view};
 use crate::passive::watch::Viewer;
@@ -181,7 +182,7 @@ impl Passive for FlowsArgs {
                 (FlowRecords::Flow, _) if is_collector(&to) => open_ipfix(&to, options.clone()),
                 (FlowRecords::Flow, _) => open_sink(&to, lines, options.clone()),
             };
-            outputs.open(*destination, open).map_err(refused)?;
+            outputs.open(shown(destination), open).map_err(refused)?;
         }
         // Histograms and archive get everything.
         if let Some(of) = self.sample.sample {

@@ -136,9 +136,9 @@ pub(crate) struct SampleArgs {
 pub(crate) struct OutputArgs {
     /// Write the records to this path, or to standard output (`-`); may be repeated. A file appears
     /// under its name when it is complete; until then it is `.NAME.partial`, and if the run is killed, the
-    /// next one keeps that. `kafka://HOST[:PORT][,HOST...]/TOPIC` sends messages to a topic, `syslog://HOST:PORT`
-    /// (UDP; `syslog+tcp://` for TCP) to a collector of logs, both without TLS;
-    /// `flows` also writes `ipfix://HOST:PORT` (UDP; `ipfix+tcp://` for TCP) and, with `--format tstat`, a
+    /// next one keeps that. `kafka://HOST[:PORT][,HOST...]/TOPIC` sends messages to a topic, `elasticsearch://HOST:PORT/INDEX` (or
+    /// `elasticsearch+https://`) adds documents to an index, `syslog://HOST:PORT` (UDP; `syslog+tcp://` for TCP) sends to a collector of logs
+    /// without TLS; `flows` also writes `ipfix://HOST:PORT` (UDP; `ipfix+tcp://` for TCP) and, with `--format tstat`, a
     /// directory [default: `-`; none with `--top`].
     #[arg(short = 'w', long = "write", value_name = "DEST", value_hint = ValueHint::AnyPath)]
     pub(crate) write: Vec<String>,

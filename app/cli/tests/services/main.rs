@@ -21,4 +21,5 @@ mod kafka {
     mod probes;
     mod records;
     mod site;
+    mod tls;
 }

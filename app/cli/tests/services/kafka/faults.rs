@@ -174,7 +174,7 @@ fn what_is_no_topic_is_refused_at_once() {
     let url = nowhere();
     for (setting, says) in [
         ("no.such.setting=1", "setting `no.such.setting`"),
-        ("security.protocol=ssl", "without TLS"),
+        ("security.protocol=tls", "`tls` is not taken"),
         ("linger.ms=long", "`long` is not taken"),
     ] {
         let demo = demo();

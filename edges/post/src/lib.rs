@@ -1,0 +1,165 @@
+//! HTTP requests to the services of others: an alert to a webhook, records to Elasticsearch.
+//!
+//! One request at a time, which waits: for threads of their own. Certificates are checked against the system's bundle where there
+//! is one, else against Mozilla's roots.
+#![forbid(unsafe_code)]
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use thiserror::Error;
+use ureq::tls::{PemItem, RootCerts, TlsConfig, parse_pem};
+
+/// Where distributions keep the certificates they trust.
+const BUNDLES: [&str; 3] = [
+    "/etc/ssl/certs/ca-certificates.crt",
+    "/etc/pki/tls/certs/ca-bundle.crt",
+    "/etc/ssl/cert.pem",
+];
+
+/// Longest body of a response that is read, bytes.
+const MAX_RESPONSE: u64 = 16 << 20;
+
+/// The certificates to trust cannot be read.
+#[derive(Debug, Error)]
+#[error("certificates {path}: {message}")]
+pub struct CertificatesError {
+    /// The file.
+    pub path: PathBuf,
+    /// What was wrong.
+    pub message: String,
+}
+
+/// A response.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Response {
+    /// The status code.
+    pub status: u16,
+    /// The body, at most 16 MiB of it.
+    pub body: Vec<u8>,
+}
+
+/// Sends requests; keeps connections open between them. It follows no redirect: that would send what it posts to somebody
+/// the user has not named.
+#[derive(Debug)]
+pub struct Client {
+    agent: ureq::Agent,
+    fields: Vec<(&'static str, String)>,
+    is_gzip: bool,
+}
+
+/// Whether a URL is `http://` or `https://` and names a host.
+#[must_use]
+pub fn is_http(url: &str) -> bool {
+    url.parse::<ureq::http::Uri>().is_ok_and(|uri| {
+        matches!(uri.scheme_str(), Some("http" | "https"))
+            && uri.host().is_some_and(|host| !host.is_empty())
+    })
+}
+
+impl Client {
+    /// A client whose requests take at most `timeout`, from the look-up of the name to the end of the response. It trusts the
+    /// certificates of `ca_file` (PEM) instead of the system's.
+    ///
+    /// # Errors
+    /// The file cannot be read, or holds no certificate.
+    pub fn new(timeout: Duration, ca_file: Option<&Path>) -> Result<Self, CertificatesError> {
+        let roots = match ca_file {
+            Some(path) => roots_of(path)?,
+            None => BUNDLES
+                .iter()
+                .find_map(|path| roots_of(Path::new(path)).ok())
+                .unwrap_or(RootCerts::WebPki),
+        };
+        let config = ureq::Agent::config_builder()
+            .timeout_global(Some(timeout))
+            .max_redirects(0)
+            .max_redirects_will_error(false)
+            .http_status_as_error(false)
+            .user_agent(concat!("linkweir/", env!("CARGO_PKG_VERSION")))
+            .tls_config(TlsConfig::builder().root_certs(roots).build())
+            .build();
+        Ok(Self {
+            agent: ureq::Agent::new_with_config(config),
+            fields: Vec::new(),
+            is_gzip: false,
+        })
+    }
+
+    /// The same with a header field in every request.
+    #[must_use]
+    pub fn with(mut self, name: &'static str, value: String) -> Self {
+        self.fields.push((name, value));
+        self
+    }
+
+    /// The same with compressed bodies (RFC 9110 sec. 8.4.1.3).
+    #[must_use]
+    pub const fn gzip(mut self) -> Self {
+        self.is_gzip = true;
+        self
+    }
+
+    /// A GET request.
+    ///
+    /// # Errors
+    /// Why there is no response, for people.
+    pub fn get(&self, url: &str) -> Result<Response, String> {
+        let mut request = self.agent.get(url);
+        for (name, value) in &self.fields {
+            request = request.header(*name, value);
+        }
+        response(request.call())
+    }
+
+    /// A POST request with a body of this type.
+    ///
+    /// # Errors
+    /// Why there is no response, for people.
+    pub fn post(&self, url: &str, content_type: &str, body: &[u8]) -> Result<Response, String> {
+        let mut request = self.agent.post(url).content_type(content_type);
+        for (name, value) in &self.fields {
+            request = request.header(*name, value);
+        }
+        if !self.is_gzip {
+            return response(request.send(body));
+        }
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+        let packed = encoder
+            .write_all(body)
+            .and_then(|()| encoder.finish())
+            .map_err(|error| error.to_string())?;
+        response(request.header("content-encoding", "gzip").send(&packed[..]))
+    }
+}
+
+fn response(
+    result: Result<ureq::http::Response<ureq::Body>, ureq::Error>,
+) -> Result<Response, String> {
+    let mut response = result.map_err(|error| error.to_string())?;
+    let status = response.status().as_u16();
+    let body = response.body_mut().with_config().limit(MAX_RESPONSE);
+    let body = body.read_to_vec().map_err(|error| error.to_string())?;
+    Ok(Response { status, body })
+}
+
+fn roots_of(path: &Path) -> Result<RootCerts, CertificatesError> {
+    let fault = |message: String| CertificatesError {
+        path: path.to_owned(),
+        message,
+    };
+    let pem = std::fs::read(path).map_err(|error| fault(error.to_string()))?;
+    let certificates: Vec<_> = parse_pem(&pem)
+        .filter_map(|item| match item {
+            Ok(PemItem::Certificate(certificate)) => Some(certificate),
+            _ => None,
+        })
+        .collect();
+    if certificates.is_empty() {
+        return Err(fault("no certificate in PEM form".to_owned()));
+    }
+    Ok(RootCerts::from(certificates))
+}
