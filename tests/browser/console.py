@@ -93,6 +93,7 @@ class Test:
         self.page = page
         self.base = base.rstrip("/")
         self.errors = []
+        self.restarted = False
         page.on("console", lambda line: line.type == "error" and self.errors.append(line.text))
         page.on("pageerror", lambda error: self.errors.append(str(error)))
         page.add_init_script(WATCH)
@@ -281,6 +282,27 @@ class Test:
         until("dark after loading again", 10, lambda: background() != light)
         self.page.click("#theme")
 
+    def a_day_on_disk(self):
+        """The hours come from the file of --console-history, which a killed run before this one began."""
+        run = self.get("/api/snapshot")["meta"]
+        check(run.get("history"), "no history is kept")
+        self.page.click('[data-range="3600"]')
+        kept = until("rows of 5 s", 20, lambda: self.get("/api/history?span=3600")["ticks"])
+        check(all(one["interval_s"] <= 5.01 for one in kept), "rows longer than 5 s")
+        until("the curves of the hour", 15, lambda: int(self.page.get_attribute("main", "data-from")) == kept[0]["t_ms"])
+        canvas = self.page.wait_for_selector('[data-chart="requests"] canvas')
+        check(canvas.evaluate(DRAWN) > 8, "the hour is not drawn")
+        if self.restarted:
+            before = run["started_ms"] - kept[0]["t_ms"]
+            check(before > 5000, f"nothing of the run before this one: {before} ms")
+            # Nothing counts twice where both runs were fed the same seconds.
+            per_s = [one["requests"] / one["interval_s"] for one in kept if one["interval_s"] >= 4]
+            check(max(per_s) < 2 * sorted(per_s)[len(per_s) // 2], f"requests/s: {max(per_s)}")
+        self.page.keyboard.press("6")
+        until("24 h", 15, lambda: self.page.get_attribute('[data-range="86400"]', "aria-pressed") == "true")
+        check("range=86400" in self.hash(), self.hash())
+        self.page.click('[data-range="0"]')
+
     def downloads(self):
         for name in ("series.csv", "hosts.csv", "urls.json", "servers.json", "clients.csv"):
             if not self.page.locator(".menu[open]").count():
@@ -338,6 +360,7 @@ CHECKS = (
     "choices_survive",
     "pointer_is_linked",
     "themes",
+    "a_day_on_disk",
     "downloads",
     "fits",
     "no_errors",
@@ -374,6 +397,7 @@ def main():
     parser.add_argument("--url", required=True)
     parser.add_argument("--pid", type=int, help="the server, to be ended")
     parser.add_argument("--end", choices=("kill", "interrupt"), default="kill")
+    parser.add_argument("--restarted", action="store_true", help="a run before this one left its history")
     parser.add_argument("--images", type=Path, help="directory for the pictures of the manual")
     parser.add_argument("--browser", default=os.environ.get("CHROMIUM", ""))
     parser.add_argument("--require", action="store_true", help="fail where something is missing")
@@ -398,6 +422,7 @@ def main():
             accept_downloads=True,
         )
         test = Test(context.new_page(), options.url)
+        test.restarted = options.restarted
         steps = [(name, getattr(test, name)) for name in CHECKS]
         if options.images:
             steps.append(("images", lambda: take_images(browser, options.url, options.images)))

@@ -40,7 +40,7 @@ once() {
     end=$2
     shift 2
     case $command in
-    http) traffic=traffic.py rate=200 output='-w /dev/null' test=console.py rule='p95 of host api.shop.example > 300 ms for 3 intervals' ;;
+    http) traffic=traffic.py rate=200 output="-w /dev/null --console-history $scratch/day" test=console.py rule='p95 of host api.shop.example > 300 ms for 3 intervals' ;;
     flows) traffic=flow_traffic.py rate=80 output="--no-output --archive $scratch/link.lwa --step 10s ${GEOIP:+--geoip $GEOIP}" test=flows.py rule='p95 of rtt of name api.shop.example > 300 ms for 3 intervals' ;;
     esac
     # The address is read from the log: one of the server before would be taken for this one's.
@@ -73,6 +73,7 @@ once() {
 }
 
 once http kill "$@"
-once http interrupt "$@"
+# With the history that the killed one left.
+once http interrupt --restarted "$@"
 # The pictures of the manual are of HTTP.
 once flows interrupt

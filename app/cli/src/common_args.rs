@@ -1,6 +1,7 @@
 //! Flags and formats that several commands have.
 
 use std::io::IsTerminal as _;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::anyhow;
@@ -42,6 +43,12 @@ pub(crate) struct ViewArgs {
     #[arg(long, value_name = "HOST", requires = "console")]
     pub(crate) console_host: Vec<String>,
 
+    /// Keep the intervals of the last day in this file of 36 MB, so that the page still shows them after a restart:
+    /// 1 hour in steps of 5 s, 6 hours in steps of 30 s, 24 hours in steps of 2 min. A file that is there is continued
+    /// [default: the page begins with the run].
+    #[arg(long, value_name = "FILE", requires = "console", value_hint = ValueHint::FilePath)]
+    pub(crate) console_history: Option<PathBuf>,
+
     /// Show live statistics in the terminal; q ends the run.
     #[arg(long)]
     pub(crate) top: bool,
@@ -72,6 +79,13 @@ pub(crate) struct ViewArgs {
     /// Send alerts as JSON to this URL, by POST.
     #[arg(long, value_name = "URL", requires = "alert", value_hint = ValueHint::Url)]
     pub(crate) webhook: Option<String>,
+}
+
+impl ViewArgs {
+    /// What the view writes, with the flag that names it.
+    pub(crate) fn written(&self) -> Option<(&'static str, &Path)> {
+        Some(("--console-history", self.console_history.as_deref()?))
+    }
 }
 
 /// Header fields in records of HTTP transactions.

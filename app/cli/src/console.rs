@@ -100,7 +100,7 @@ fn run_of<K: Viewed + Mergeable>(mut args: ConsoleArgs) -> anyhow::Result<Exit> 
     }
     let topic = sketches::address(&args.from)?;
     // Before the client of the broker starts its threads, which are bound too.
-    restrict_reader(&[] as &[&str])?;
+    restrict_reader(args.view.written().map(|(_, path)| path))?;
     let topics = [topic.name.as_str()];
     let open = match args.since {
         Since::Now => Consumer::from_end,

@@ -113,6 +113,7 @@ struct Shown<K: Viewed> {
     /// Whether it was reported that the webhook fails, and the last count of what it did not deliver.
     reported_webhook: bool,
     reported_alerts: u64,
+    reported_history: bool,
     #[cfg(feature = "kafka")]
     publisher: Option<linkweir_live::sketch::Publisher>,
 }
@@ -149,6 +150,7 @@ impl<K: Viewed> View<K> {
             reported_event: 0,
             reported_webhook: false,
             reported_alerts: 0,
+            reported_history: false,
             clock: None,
             console: None,
             top: None,
@@ -156,6 +158,10 @@ impl<K: Viewed> View<K> {
             #[cfg(feature = "kafka")]
             publisher: None,
         };
+        if let Some((flag, path)) = args.written() {
+            let kept = shown.live.keep_day(path);
+            kept.map_err(|error| anyhow!("{flag} {}: {error}", path.display()))?;
+        }
         shown.serve(args, subject)?;
         shown.post(args)?;
         // Last: from now on messages would stand in its way.
@@ -470,12 +476,25 @@ impl<K: Viewed> Shown<K> {
         }
     }
 
+    /// Says once that the history is not written any more.
+    fn tell_of_history(&mut self) {
+        if !self.reported_history
+            && let Some(why) = self.live.day_fault()
+        {
+            self.reported_history = true;
+            warn(&format!(
+                "--console-history: {why}; it is not written any more"
+            ));
+        }
+    }
+
     /// Prints the intervals and alerts that are new.
     fn tell(&mut self) {
         if self.is_covered {
             return;
         }
         self.tell_of_webhook(false);
+        self.tell_of_history();
         for (number, event) in self.live.events_after(self.reported_event) {
             self.reported_event = number;
             warn(&event.to_string());

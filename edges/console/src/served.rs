@@ -13,6 +13,8 @@ pub(crate) struct BadQuery(pub(crate) String);
 /// Rows of a table when the request does not say, and at most.
 const ROWS: usize = 50;
 const MAX_ROWS: usize = 1000;
+/// Seconds of a day.
+const DAY_S: u64 = 86_400;
 
 /// The value of `name` in a query string, as it stands there.
 pub(crate) fn parameter<'q>(query: &'q str, name: &str) -> Option<&'q str> {
@@ -54,6 +56,8 @@ pub(crate) trait Served: Debug + Send + Sync {
     fn snapshot(&self) -> Vec<u8>;
     /// At most `most` intervals after `id`, with their ids, and whether these are all.
     fn ticks_after(&self, id: u64, most: usize) -> (Vec<(u64, String)>, bool);
+    /// The last seconds of a day that is kept in a file; `None` where it is not.
+    fn past(&self, query: &str) -> Option<Result<Vec<u8>, BadQuery>>;
     fn top(&self, query: &str) -> Result<Vec<u8>, BadQuery>;
     fn ccdf(&self, query: &str) -> Result<Vec<u8>, BadQuery>;
     fn csv(&self, query: &str) -> Result<Vec<u8>, BadQuery>;
@@ -86,6 +90,18 @@ impl<K: Kind> Served for LiveOf<K> {
             Some((tick.id, text))
         });
         (texts.collect(), is_all)
+    }
+
+    fn past(&self, query: &str) -> Option<Result<Vec<u8>, BadQuery>> {
+        let span = match parameter(query, "span") {
+            None => Ok(DAY_S),
+            Some(span) => span.parse::<u64>().map_err(drop),
+        };
+        let Some(span) = span.ok().filter(|span| (1..=DAY_S).contains(span)) else {
+            let why = format!("span: expected seconds, 1 to {DAY_S}");
+            return Self::past(self, 0).map(|_| Err(BadQuery(why)));
+        };
+        Self::past(self, span).map(|past| Ok(json(&past)))
     }
 
     fn top(&self, query: &str) -> Result<Vec<u8>, BadQuery> {

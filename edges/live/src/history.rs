@@ -17,14 +17,14 @@ const MAX_BINS: usize = 3600;
 
 /// A distribution of several intervals.
 #[derive(Debug)]
-struct Spread {
-    values: Coarse,
-    sum: u128,
-    min: u64,
+pub(super) struct Spread {
+    pub(super) values: Coarse,
+    pub(super) sum: u128,
+    pub(super) min: u64,
 }
 
 impl Spread {
-    fn of(values: &LogLinear) -> Self {
+    pub(super) fn of(values: &LogLinear) -> Self {
         let mut small = Coarse::default();
         for (value, count) in values.buckets() {
             small.record_n(
@@ -39,13 +39,13 @@ impl Spread {
         }
     }
 
-    fn merge(&mut self, other: &Self) {
+    pub(super) fn merge(&mut self, other: &Self) {
         self.values.merge(&other.values);
         self.sum = self.sum.saturating_add(other.sum);
         self.min = self.min.min(other.min);
     }
 
-    fn percentiles(&self) -> Option<Percentiles> {
+    pub(super) fn percentiles(&self) -> Option<Percentiles> {
         let values = &self.values;
         let quantile = |per_mille| values.quantile(per_mille).unwrap_or(0);
         values.max().map(|max| Percentiles {

@@ -21,6 +21,7 @@
 pub mod alert;
 pub mod api;
 mod dashboard;
+pub mod day;
 mod download;
 mod exposition;
 mod figure;

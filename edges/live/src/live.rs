@@ -2,7 +2,8 @@
 
 use std::collections::VecDeque;
 use std::fmt::Debug;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::path::Path;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use linkweir_engine::{RunReport, Sink, SinkError};
@@ -14,6 +15,7 @@ use crate::api::{
     AlertStatus, Ccdf, Dropped, Meta, Now, Probes, Snapshot, Tick, TopTable, Totals, Window,
     Word as _,
 };
+use crate::day::{self, Day, DayError, DayReader, Past};
 use crate::figures::Counts as _;
 use crate::history::History;
 use crate::interval::{LiveOptions, Open};
@@ -58,6 +60,9 @@ pub(crate) struct Shared<K: Kind> {
     pub(crate) whole: Mutex<Part<K>>,
     /// The whole run in few intervals.
     history: Mutex<History<K>>,
+    /// The last day in a file, where one was named; and how it is read.
+    day: Mutex<Option<Day<K>>>,
+    past: OnceLock<Arc<DayReader>>,
     pub(crate) status: Mutex<Option<Stated<K>>>,
     /// Receives closed intervals and parts themselves.
     pub(crate) tap: Mutex<Option<Box<dyn Tap<K>>>>,
@@ -155,6 +160,9 @@ impl<K: Kind> Outlet<K> for ToBoard<'_, K> {
         self.0.changed.notify_all();
         drop(guard);
         lock(&self.0.history).push(&tick, &sums.counts);
+        if let Some(day) = lock(&self.0.day).as_mut() {
+            day.push(closed, length_ns, dropped_total);
+        }
     }
 
     fn part(&mut self, part: Part<K>) {
@@ -209,6 +217,8 @@ impl<K: Kind> LiveOf<K> {
             board: Mutex::new(board),
             whole: Mutex::new(whole),
             history: Mutex::default(),
+            day: Mutex::default(),
+            past: OnceLock::new(),
             status: Mutex::default(),
             tap: Mutex::default(),
             probes: Mutex::default(),
@@ -268,6 +278,9 @@ impl<K: Kind> LiveOf<K> {
         lock(&self.0.writer).finish(&mut ToBoard(&self.0));
         // The receiver of intervals learns that there are no more.
         *lock(&self.0.tap) = None;
+        if let Some(day) = lock(&self.0.day).as_mut() {
+            day.flush();
+        }
         lock(&self.0.board).is_finished = true;
         self.0.changed.notify_all();
     }
@@ -368,6 +381,30 @@ impl<K: Kind> LiveOf<K> {
         events_after(&board, after)
     }
 
+    /// Keeps the last day of intervals in the file at `path` from now on, and goes on in one that is there.
+    ///
+    /// # Errors
+    /// It is not such a file, or one of other statistics, another process writes it, or the system refuses: the file
+    /// is as it was.
+    pub fn keep_day(&self, path: &Path) -> Result<(), DayError> {
+        let (day, reader) = day::open(path, self.0.options.is_live)?;
+        *lock(&self.0.day) = Some(day);
+        self.0.past.set(reader).ok();
+        Ok(())
+    }
+
+    /// The last `span_s` seconds, at most a day, from the file of [`LiveOf::keep_day`]; `None` where there is none.
+    #[must_use]
+    pub fn past(&self, span_s: u64) -> Option<Past<K::Figures>> {
+        Some(self.0.past.get()?.past::<K>(span_s))
+    }
+
+    /// Why the file of [`LiveOf::keep_day`] is not written any more.
+    #[must_use]
+    pub fn day_fault(&self) -> Option<&'static str> {
+        lock(&self.0.day).as_ref()?.fault()
+    }
+
     /// Where every rule stands.
     #[must_use]
     pub fn alerts(&self) -> Vec<AlertStatus> {
@@ -404,6 +441,7 @@ impl<K: Kind> LiveOf<K> {
             finished: board.is_finished,
             merged: is_merged,
             archive: self.0.options.has_archive,
+            history: self.0.past.get().is_some(),
             places: self.0.options.has_places || has_places,
         }
     }

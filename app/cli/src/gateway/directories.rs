@@ -26,6 +26,7 @@ pub(super) fn file_directories(settings: &RecordSettings) -> Option<(PathBuf, Pa
 pub(super) fn written(args: &RunArgs, config: &GatewayConfig) -> Vec<PathBuf> {
     let named = args.output.write.iter().filter(|to| !to.contains("://"));
     let named = named.chain(&args.output.summary).map(Path::new);
+    let named = named.chain(args.view.written().map(|(_, path)| path));
     let mut directories = outputs::written_directories(named);
     directories.extend(config.settings.control.parent().map(|directory| {
         let here = directory.as_os_str().is_empty();

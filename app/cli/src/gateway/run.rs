@@ -541,7 +541,8 @@ fn open_outputs(args: &RunArgs) -> anyhow::Result<Outputs<GatewayKind>> {
     let summary = args.output.summary.as_deref();
     let written = destinations.iter().map(|to| ("-w", *to));
     let written = written.chain(summary.map(|to| ("--summary", to)));
-    let written: Vec<_> = written.map(|(flag, to)| (flag, Path::new(to))).collect();
+    let written = written.map(|(flag, to)| (flag, Path::new(to)));
+    let written: Vec<_> = written.chain(args.view.written()).collect();
     conflicts::check(&written, &[("--config", args.file.config.as_path())])
         .map_err(|message| anyhow!(Wrong(message)))?;
     outputs::open(&destinations, args.output.format, &options)

@@ -259,6 +259,7 @@ fn written(args: &LoadArgs) -> Vec<(&'static str, &Path)> {
         .chain(named("--series", &output.series))
         .chain(named("--summary", &output.summary))
         .chain(named("--pcap", &output.pcap))
+        .chain(args.view.written())
         .collect()
 }
 

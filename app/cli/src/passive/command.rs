@@ -181,6 +181,7 @@ impl<'a> Flags<'a> {
         records
             .chain(documents)
             .chain(self.writes.iter().copied())
+            .chain(self.view.and_then(ViewArgs::written))
             .collect()
     }
 

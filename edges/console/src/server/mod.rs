@@ -5,6 +5,7 @@
 //! | `/`, `/assets/*` | the page, carried in the binary |
 //! | `/api/snapshot` | the run, its sums, the last intervals |
 //! | `/api/stream` | server-sent events: `tick` per interval, `end` |
+//! | `/api/history` | the last day, where a file keeps it |
 //! | `/api/top`, `/api/ccdf` | tables and the distribution over a window |
 //! | `/api/status` | of a gateway: its state and its last events |
 //! | `/api/probes` | where the statistics are merged: the probes |

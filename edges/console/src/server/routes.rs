@@ -245,6 +245,15 @@ impl Site {
         match path {
             "/api/snapshot" => json(self.live.snapshot()),
             "/api/stream" => self.stream(method, query, last_event),
+            "/api/history" => self.live.past(query).map_or_else(
+                || {
+                    refusal(
+                        StatusCode::NOT_FOUND,
+                        "no history is kept: --console-history FILE",
+                    )
+                },
+                |past| past.map_or_else(bad_request, json),
+            ),
             "/api/top" => self.live.top(query).map_or_else(bad_request, json),
             "/api/ccdf" => self.live.ccdf(query).map_or_else(bad_request, json),
             "/api/download.csv" => self.live.csv(query).map_or_else(bad_request, |csv| {

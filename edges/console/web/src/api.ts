@@ -130,6 +130,8 @@ export interface Meta {
   merged?: boolean;
   /** `/archive` shows what was measured before. */
   archive?: boolean;
+  /** `/api/history` has the last day. */
+  history?: boolean;
   /** There are tables of countries and AS numbers. */
   places?: boolean;
 }
@@ -170,6 +172,16 @@ export interface Snapshot {
   meta: Meta;
   ticks: Tick[];
   totals: Totals;
+}
+
+/** The last seconds of the day that is kept in a file. */
+export interface Past {
+  step_s: number;
+  ticks: Tick[];
+  /** Rows that were half written. */
+  torn: number;
+  /** Rows that were too large for the file. */
+  too_large: number;
 }
 
 export const WINDOWS = ["60", "300", "all"] as const;
@@ -313,6 +325,8 @@ async function json<T>(path: string): Promise<T> {
 }
 
 export const fetchSnapshot = (): Promise<Snapshot> => json("/api/snapshot");
+
+export const fetchPast = (span: number): Promise<Past> => json(`/api/history?span=${span}`);
 
 export const fetchTop = (by: string, sort: string, window: Window, n: number): Promise<TopTable> =>
   json(`/api/top?by=${by}&sort=${sort}&window=${window}&n=${n}`);

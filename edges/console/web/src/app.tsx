@@ -16,7 +16,7 @@ import { useGatewayNow } from "./gatewaynow";
 import { Header, keys } from "./header";
 import { LoadCard, useLoadNow } from "./load";
 import { ProbesCard } from "./probes";
-import { kind, latest, meta } from "./state";
+import { kind, latest, meta, ranges, view } from "./state";
 import { Tiles } from "./tiles";
 import { TopCard } from "./top";
 import * as lines from "./lines";
@@ -29,7 +29,7 @@ export function App() {
   return (
     <>
       <Header />
-      <main data-tick={latest.value?.id ?? 0}>
+      <main data-tick={latest.value?.id ?? 0} data-from={view.value[0]?.t_ms ?? 0}>
         <Banners />
         <Tiles />
         <Alerts />
@@ -129,7 +129,7 @@ function Footer() {
   return (
     <footer class="foot">
       <span>
-        Keys: <kbd>P</kbd> pause <kbd>1</kbd>–<kbd>4</kbd> range <kbd>U</kbd> UTC or local <kbd>D</kbd> theme <kbd>/</kbd> search
+        Keys: <kbd>P</kbd> pause <kbd>1</kbd>–<kbd>{ranges.value.length}</kbd> range <kbd>U</kbd> UTC or local <kbd>D</kbd> theme <kbd>/</kbd> search
       </span>
       <span>Shaded intervals lost packets or records: their numbers are too small.</span>
     </footer>

@@ -47,6 +47,19 @@ const FONT = '11px "Inter", "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-se
 export const lostIn = (tick: Tick): number =>
   Object.values(tick.dropped).reduce((sum, lost) => sum + lost, 0);
 
+/** Where no run measured: no line is drawn there. In pixels of the canvas. */
+function gaps(plot: uPlot, ticks: readonly Tick[], known: uPlot.Series.Gaps): uPlot.Series.Gaps {
+  const at = (second: number): number => Math.round(plot.valToPos(second, "x", true));
+  const all = [...known];
+  for (const [index, tick] of ticks.entries()) {
+    const before = ticks[index - 1];
+    if (before === undefined) continue;
+    const missing = tick.t_ms - before.t_ms - 1000 * tick.interval_s;
+    if (missing > 1500 * Math.max(tick.interval_s, before.interval_s)) all.push([at(before.t_ms / 1000), at(tick.t_ms / 1000)]);
+  }
+  return all.sort(([one], [other]) => one - other);
+}
+
 /** Times, then a row of values for each line; sums from the bottom where stacked. */
 function columns(ticks: readonly Tick[], lines: readonly Line[], stacked: boolean): uPlot.AlignedData {
   const times = ticks.map((tick) => tick.t_ms / 1000);
@@ -152,6 +165,7 @@ function options(props: Options, width: number): uPlot.Options {
           : {
               stroke,
               width: 1.75,
+              gaps: (plot, _series, _from, _to, known) => gaps(plot, view.peek(), known),
               ...(line.dash === undefined ? {} : { dash: line.dash }),
               ...(lines.length === 1 ? { fill: `${stroke}22` } : {}),
               // Alone between two gaps a value would be no line.

@@ -3,9 +3,11 @@
 import type { ComponentChildren } from "preact";
 import type { Kind } from "./api";
 import * as format from "./format";
-import { THEMES, RANGES, kind, link, meta, latest, paused, range, stale, theme, togglePause, zone, type Range } from "./state";
+import { THEMES, kind, link, meta, latest, paused, range, ranges, stale, theme, togglePause, zone, type Range } from "./state";
 
-const RANGE_NAMES: Readonly<Record<Range, string>> = { 60: "1 min", 300: "5 min", 900: "15 min", 0: "All" };
+const RANGE_NAMES: Readonly<Record<Range, string>> = {
+  60: "1 min", 300: "5 min", 900: "15 min", 3600: "1 h", 21600: "6 h", 86400: "24 h", 0: "All",
+};
 const THEME_NAMES = { auto: "Auto", light: "Light", dark: "Dark" } as const;
 
 type Mood = "live" | "paused" | "stale" | "lost" | "ended" | "waiting";
@@ -30,7 +32,7 @@ export function keys(event: KeyboardEvent): void {
   const target = event.target as HTMLElement | null;
   if (event.ctrlKey || event.metaKey || event.altKey) return;
   if (target instanceof HTMLInputElement || target instanceof HTMLSelectElement) return;
-  const chosen = RANGES[Number(event.key) - 1];
+  const chosen = ranges.value[Number(event.key) - 1];
   if (chosen !== undefined) range.value = chosen;
   else if (event.key === "p") togglePause();
   else if (event.key === "u") zone.value = zone.value === "utc" ? "local" : "utc";
@@ -65,7 +67,7 @@ export function Header() {
       </div>
       <div class="controls">
         <Segments label="Time range">
-          {RANGES.map((seconds) => (
+          {ranges.value.map((seconds) => (
             <button type="button" key={seconds} aria-pressed={range.value === seconds} data-range={seconds} onClick={() => (range.value = seconds)}>
               {RANGE_NAMES[seconds]}
             </button>

@@ -7,7 +7,9 @@ import type { Zone } from "./format";
 /** Intervals kept, whatever the range: an hour at one second. */
 const KEEP = 3600;
 
-export const RANGES = [60, 300, 900, 0] as const;
+export const RANGES = [60, 300, 900, 3600, 21600, 86400, 0] as const;
+/** What the server keeps for longer than a run is asked for from here on. */
+const LONG = 900;
 /** Seconds that the charts go back; 0 is everything that is kept. */
 export type Range = (typeof RANGES)[number];
 
@@ -46,6 +48,14 @@ export const ccdfOf = signal("");
 export const ccdfWindow = signal<Window>("60");
 export const ccdfOverlay = signal<Overlay>("all");
 
+/** The ranges that there are: hours where the server keeps a day. */
+export const ranges = computed<readonly Range[]>(() =>
+  RANGES.filter((seconds) => seconds <= LONG || meta.value?.history === true));
+/** The last seconds that the server keeps, as they were asked for; null: not yet. */
+export const past = signal<{ span: Range; step_s: number; ticks: readonly Tick[] } | null>(null);
+/** Whether the charts show what the server keeps. */
+export const isPast = computed(() => meta.value?.history === true && range.value >= LONG);
+
 /** What was on the screen when it was paused. */
 const frozen = signal<readonly Tick[] | null>(null);
 export const paused = computed(() => frozen.value !== null);
@@ -66,6 +76,8 @@ export const reach = computed(() =>
 
 /** The intervals of the chosen range, which ends with the last one. */
 export const view = computed<readonly Tick[]>(() => {
+  const kept = past.value;
+  if (isPast.value && kept !== null && kept.span === range.value) return kept.ticks;
   const all = shown.value;
   const last = all.at(-1);
   if (last === undefined || reach.value === 0) return all;

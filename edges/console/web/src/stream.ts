@@ -2,6 +2,7 @@
 // names the last event it has; what is missing after that is fetched again.
 
 import { fetchSnapshot, Refused, type Tick } from "./api";
+import { watchPast } from "./past";
 import { append, link, meta, now, refusal, take, ticks } from "./state";
 
 /** Intervals that come within this time are drawn at once. */
@@ -102,6 +103,7 @@ export async function connect(): Promise<void> {
 /** Starts the connection and the clock. */
 export function start(): void {
   void connect();
+  watchPast();
   setInterval(() => {
     now.value = Date.now();
   }, 500);

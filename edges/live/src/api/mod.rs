@@ -147,6 +147,9 @@ pub struct Meta {
     /// Whether `/archive` shows what was measured before.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub archive: bool,
+    /// Whether `/api/history` has the last day, from a file.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub history: bool,
     /// Whether there are tables of countries and AS numbers.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub places: bool,

@@ -70,7 +70,8 @@ pub(super) fn add_to_bucket(bytes: &mut [u8; BUCKET_BYTES], more: u64) {
 }
 
 /// A checksum against torn writes: every bit of every word changes it. Not against forgery.
-pub(super) fn checksum(seed: u64, bytes: &[u8]) -> u64 {
+#[must_use]
+pub fn checksum(seed: u64, bytes: &[u8]) -> u64 {
     const ODD: u64 = 0x9E37_79B9_7F4A_7C15;
     // Four lanes, so that the multiplications do not wait for each other.
     let mut lanes = [seed ^ ODD, seed.rotate_left(17), !seed, seed ^ (ODD >> 7)];

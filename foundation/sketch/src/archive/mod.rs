@@ -35,6 +35,7 @@ mod store;
 #[cfg(test)]
 mod tests;
 
+pub use bytes::checksum;
 pub use header::Refused;
 pub use ladder::{Ladder, Level};
 pub use reader::{ReadAt, ReadFault, Reader, Reading, RowPlace};
