@@ -46,6 +46,9 @@ pub struct FlowsConfig {
     pub with_queries: bool,
     /// Give handshakes of TLS ([`FlowBatch::handshakes`](linkweir_record::FlowBatch::handshakes)).
     pub with_handshakes: bool,
+    /// Group the flows of no known application ([`FlowsStage::unknown`](crate::FlowsStage::unknown)), and show so
+    /// many groups: 20 bytes more for each flow.
+    pub unknown: Option<u16>,
     /// Look at payloads: application, names.
     pub with_names: bool,
     /// Mixed into the hash of the table, so that collisions cannot be chosen from outside.
@@ -77,6 +80,7 @@ impl Default for FlowsConfig {
             with_messages: false,
             with_queries: false,
             with_handshakes: false,
+            unknown: None,
             with_names: true,
             hash_seed: 0,
             anonymizer: None,

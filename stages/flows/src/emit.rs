@@ -159,6 +159,9 @@ impl FlowsStage {
                 out.push(row, &text);
             }
         }
+        if row.extent == Extent::Final && self.listener.is_some() {
+            self.note_unknown(slot, &row);
+        }
     }
 
     /// The streams of a flow that has ended.

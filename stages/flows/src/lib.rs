@@ -18,9 +18,11 @@ pub mod stage;
 pub mod stats;
 pub mod step;
 mod tcp;
+pub mod unknown;
 mod wheel;
 
 pub use config::{Classifier, FlowsConfig};
 pub use config::{SubnetError, Subnets};
 pub use stage::FlowsStage;
 pub use stats::FlowsStats;
+pub use unknown::{UnknownFlows, UnknownGroup};

@@ -27,6 +27,7 @@ use crate::stats::FlowsStats;
 use crate::step::Recorder;
 use crate::tcp::direction::flag;
 use crate::tcp::{self, Arrival, Pools};
+use crate::unknown::Listener;
 use crate::wheel::Wheel;
 
 /// Packets whose cache misses overlap.
@@ -57,6 +58,9 @@ pub struct FlowsStage {
     pub(crate) periodic_ns: Option<u64>,
     pub(crate) stats: FlowsStats,
     pub(crate) recorder: Option<Recorder>,
+    pub(crate) listener: Option<Box<Listener>>,
+    /// Whether recorder or listener want to know what a payload was: one test for both.
+    pub(crate) is_followed: bool,
     pub(crate) max_flows: usize,
     pub(crate) with_names: bool,
     pub(crate) seed: u64,
@@ -110,6 +114,8 @@ impl FlowsStage {
             recorder: config
                 .step
                 .map(|step| Recorder::new(step, config.shard.0, config.shard.1)),
+            listener: config.unknown.map(|rows| Box::new(Listener::new(rows))),
+            is_followed: config.step.is_some() || config.unknown.is_some(),
             max_flows: config.max_flows.max(16),
             with_names: config.with_names,
             seed: config.hash_seed,
@@ -365,6 +371,9 @@ impl FlowsStage {
         let ends = flow.ends();
         if outcome.lost > 0 {
             self.layer7.lost(flow.layer7, side, outcome.lost);
+            if let Some(listener) = &mut self.listener {
+                listener.stop(slot, side);
+            }
         }
         let fresh = tcp
             .payload
@@ -382,24 +391,7 @@ impl FlowsStage {
             out,
         );
         self.hide_messages(messages, out);
-        self.after_payload(slot, side, lines, out);
-    }
-
-    /// What layer 7 made of a payload; the lines of DNS from number `lines` on are its.
-    #[inline]
-    fn after_payload(&mut self, slot: u32, side: Side, lines: usize, out: &mut FlowBatch) {
-        let Some(flow) = self.flows.get_mut(slot) else {
-            return;
-        };
-        if !self.layer7.wants(flow.layer7, side) {
-            flow.both(side).0.flags |= flag::L7_DONE;
-        }
-        if self.recorder.is_some() {
-            self.note_class(slot);
-        }
-        if out.dns_count() > lines {
-            self.finish_dns(slot, lines, out);
-        }
+        self.after_payload(slot, side, (fresh, outcome.fresh), lines, out);
     }
 
     fn on_udp(&mut self, one: &Prepared<'_>, udp: &Udp<'_>, out: &mut FlowBatch) {
@@ -444,7 +436,7 @@ impl FlowsStage {
             };
             let lines = out.dns_count();
             self.layer7.on_udp(handle, &ends, side, &datagram, out);
-            self.after_payload(slot, side, lines, out);
+            self.after_payload(slot, side, (udp.payload, udp.payload_len), lines, out);
             if self.layer7.has_samples() {
                 self.record_samples(slot);
             }

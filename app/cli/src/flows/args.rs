@@ -115,6 +115,20 @@ pub(crate) struct TrackingArgs {
     #[arg(long, value_name = "DURATION", value_parser = units::duration)]
     pub(crate) periodic: Option<Duration>,
 
+    /// List flows of no known application at the end, N rows, the most frequent first, beside the summary and in
+    /// `--summary`: by protocol, server port and the first 8 bytes that client and server sent, so that a signature can be
+    /// written. Flows without payload are not listed; bytes of TCP flows whose beginning was not seen are not shown
+    /// [default N: 20].
+    #[arg(
+        long,
+        value_name = "N",
+        num_args = 0..=1,
+        default_missing_value = "20",
+        conflicts_with = "no_names",
+        value_parser = clap::value_parser!(u16).range(1..=1000)
+    )]
+    pub(crate) unknown: Option<u16>,
+
     /// Do not inspect payloads: no application, no names.
     #[arg(long)]
     pub(crate) no_names: bool,

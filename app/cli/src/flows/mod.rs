@@ -3,6 +3,7 @@
 mod args;
 mod beside;
 mod summary;
+mod unknown;
 
 use std::hash::{BuildHasher, RandomState};
 use std::path::Path;
@@ -12,7 +13,7 @@ use std::time::Duration;
 use anyhow::anyhow;
 use linkweir_console::Pages;
 use linkweir_engine::{NamedFlowSplitter, Outputs};
-use linkweir_flows::{FlowsConfig, FlowsStage, FlowsStats, Subnets};
+use linkweir_flows::{FlowsConfig, FlowsStage, Subnets};
 use linkweir_record::{DnsKind, FlowKind, TlsKind};
 use linkweir_report::FlowReport;
 use linkweir_sink::{OutputOptions, is_collector, open_ipfix, open_sink};
@@ -23,6 +24,7 @@ use linkweir_wire::{DecodeFaults, FragmentStats};
 
 use self::args::{FlowFormat, FlowRecords};
 use self::beside::Beside;
+use self::summary::FlowsCounters;
 use crate::archive::Browser;
 use crate::exit::Wrong;
 use crate::files::{self, refused};
@@ -38,7 +40,7 @@ impl Passive for FlowsArgs {
     type Record = FlowKind;
     type Stage = FlowsStage;
     type Config = FlowsConfig;
-    type Counters = FlowsStats;
+    type Counters = FlowsCounters;
     type Splitter = NamedFlowSplitter;
 
     fn flags(&self) -> Flags<'_> {
@@ -102,6 +104,7 @@ impl Passive for FlowsArgs {
             with_messages: is_tree,
             with_queries: store.kind == FlowRecords::Dns,
             with_handshakes: store.kind == FlowRecords::Tls,
+            unknown: tracking.unknown,
             with_names: !tracking.no_names,
             // A secret of this process: nobody can aim at a cell of the table.
             hash_seed: RandomState::new().hash_one(0_u8),
@@ -221,11 +224,11 @@ impl Passive for FlowsArgs {
 
     fn count(
         stage: &FlowsStage,
-        counters: &mut FlowsStats,
+        counters: &mut FlowsCounters,
         faults: &mut DecodeFaults,
         fragments: &mut FragmentStats,
     ) {
-        counters.merge(&stage.stats());
+        counters.merge(stage);
         faults.merge(stage.faults());
         *fragments += stage.fragments();
     }

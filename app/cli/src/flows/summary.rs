@@ -1,30 +1,54 @@
 //! What `linkweir flows` counts, in the totals of a run.
 
-use linkweir_flows::FlowsStats;
+use linkweir_flows::{FlowsStage, FlowsStats, UnknownFlows};
 use linkweir_record::flow::Anomaly;
 use linkweir_record::human::{counted, thousands};
 use serde_json::{Value, json};
 
+use super::unknown;
 use crate::passive::totals::{Counters, Row, Totals, object};
 use crate::screen::listed;
 
-impl Counters for FlowsStats {
+/// What stages have counted together.
+#[derive(Debug, Default)]
+pub(crate) struct FlowsCounters {
+    stats: FlowsStats,
+    /// Where it is asked for.
+    unknown: Option<UnknownFlows>,
+}
+
+impl FlowsCounters {
+    /// Adds what a stage has counted.
+    pub(super) fn merge(&mut self, stage: &FlowsStage) {
+        self.stats.merge(&stage.stats());
+        match (&mut self.unknown, stage.unknown()) {
+            (Some(mine), Some(theirs)) => mine.merge(theirs),
+            (mine, theirs) => *mine = mine.take().or_else(|| theirs.cloned()),
+        }
+    }
+}
+
+impl Counters for FlowsCounters {
     const KEY: &'static str = "flows";
     const TITLE: &'static str = "TCP and UDP flows";
 
     fn evicted(&self) -> Option<u64> {
-        Some(self.evicted + self.queries_evicted)
+        Some(self.stats.evicted + self.stats.queries_evicted)
     }
 
     fn of_worker(&self) -> Vec<(&'static str, u64)> {
-        vec![("flows", self.tcp_complete + self.tcp_incomplete + self.udp)]
+        let stats = &self.stats;
+        vec![(
+            "flows",
+            stats.tcp_complete + stats.tcp_incomplete + stats.udp,
+        )]
     }
 
     fn to_json(totals: &Totals<'_, Self>) -> Value {
-        let stats = totals.counters;
+        let stats = &totals.counters.stats;
         let classes = Anomaly::ALL.into_iter().zip(stats.anomalies);
         let classes = object(classes.map(|(class, count)| (class.as_str(), count)));
-        json!({
+        let mut object = json!({
             "tcp_complete": stats.tcp_complete,
             "tcp_incomplete": stats.tcp_incomplete,
             "tcp_midstream": stats.tcp_midstream,
@@ -42,11 +66,19 @@ impl Counters for FlowsStats {
             "forgotten_segments": stats.forgotten_segments,
             "layer7_refused": stats.layer7_refused,
             "queries_evicted": stats.queries_evicted,
-        })
+        });
+        if let (Some(object), Some(unknown)) = (object.as_object_mut(), &totals.counters.unknown) {
+            object.insert("unknown".to_owned(), unknown::to_json(unknown));
+        }
+        object
+    }
+
+    fn table(totals: &Totals<'_, Self>) -> Option<String> {
+        unknown::table(totals.counters.unknown.as_ref()?)
     }
 
     fn add_rows(totals: &Totals<'_, Self>, rows: &mut Vec<Row>) {
-        let stats = totals.counters;
+        let stats = &totals.counters.stats;
         rows.extend([
             (
                 "TCP flows",
@@ -89,10 +121,12 @@ impl Counters for FlowsStats {
                 format!("{count} with numbers of no connection"),
             ));
         }
+        let unknown = totals.counters.unknown.as_ref();
+        rows.extend(unknown.map(|unknown| ("unknown", unknown::row(unknown))));
     }
 
     fn notes(totals: &Totals<'_, Self>) -> Vec<(&'static str, u64)> {
-        let stats = totals.counters;
+        let stats = &totals.counters.stats;
         vec![
             ("TCP flows, complete", stats.tcp_complete),
             ("TCP flows, incomplete", stats.tcp_incomplete),

@@ -38,6 +38,11 @@ pub(crate) trait Counters: Default {
     /// Adds rows to the screen, behind those of what was read.
     fn add_rows(totals: &Totals<'_, Self>, rows: &mut Vec<Row>);
 
+    /// What stands below the rows.
+    fn table(_totals: &Totals<'_, Self>) -> Option<String> {
+        None
+    }
+
     /// What the report lists.
     fn notes(_totals: &Totals<'_, Self>) -> Vec<(&'static str, u64)> {
         Vec::new()
@@ -152,7 +157,11 @@ impl<N: Counters> Totals<'_, N> {
         rows.extend(left_out(report));
         rows.extend(self.packets.map(PacketTotals::row));
         rows.extend(self.shares());
-        screen::rows(&rows)
+        let mut screen = screen::rows(&rows);
+        if let Some(table) = N::table(self) {
+            screen.extend(["\n", table.as_str()]);
+        }
+        screen
     }
 
     /// Each worker's share of packets and of what it counted last.

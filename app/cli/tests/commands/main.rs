@@ -35,6 +35,7 @@ mod flow_names;
 mod flow_quic;
 mod flow_streams;
 mod flow_truth;
+mod flow_unknown;
 mod geo;
 mod habits;
 mod halves;
