@@ -3,8 +3,10 @@
 /// One word, operator or quoted name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Token {
-    /// The text, without quotes.
+    /// The text, without quotes; in quotes a backslash before a quote or a backslash is left out.
     pub text: String,
+    /// What stands between quotes as it was written; empty where it was not quoted.
+    pub raw: String,
     /// Column of its first character, from 1.
     pub column: usize,
     /// Whether it was quoted, and therefore is a name.
@@ -15,7 +17,7 @@ pub struct Token {
 pub const MARKS: &str = "<>=!~(),";
 
 /// Splits an expression at spaces and around each of the characters `marks` (with a `=` that follows `<`, `>` or
-/// `!`, as one word); `"..."` and `'...'` are one name.
+/// `!`, as one word); `"..."` and `'...'` are one name, in which `\"`, `\'` and `\\` stand for the character behind the backslash.
 ///
 /// # Errors
 /// The column of a quote that is not closed.
@@ -36,26 +38,40 @@ pub fn tokens(rule: &str, marks: &str) -> Result<Vec<Token>, usize> {
             }
             out.push(Token {
                 text,
+                raw: String::new(),
                 column,
                 is_quoted: false,
             });
         } else if matches!(c, '"' | '\'') && word.is_none() {
-            let mut text = String::new();
+            let (mut text, mut raw) = (String::new(), String::new());
             loop {
                 match chars.next() {
                     Some((_, end)) if end == c => break,
-                    Some((_, inside)) => text.push(inside),
+                    Some((_, '\\')) => {
+                        let (_, next) = chars.next().ok_or(column)?;
+                        if !matches!(next, '"' | '\'' | '\\') {
+                            text.push('\\');
+                        }
+                        text.push(next);
+                        raw.extend(['\\', next]);
+                    }
+                    Some((_, inside)) => {
+                        text.push(inside);
+                        raw.push(inside);
+                    }
                     None => return Err(column),
                 }
             }
             out.push(Token {
                 text,
+                raw,
                 column,
                 is_quoted: true,
             });
         } else {
             word.get_or_insert_with(|| Token {
                 text: String::new(),
+                raw: String::new(),
                 column,
                 is_quoted: false,
             })
@@ -97,6 +113,18 @@ mod tests {
             [("a \"b".to_owned(), true), ("o'c".to_owned(), false)]
         );
         assert_eq!(tokens("of \"x", "<>"), Err(4));
+        assert_eq!(tokens(r#"of "x\""#, "<>"), Err(4));
+        let escaped = tokens(r#""a\"b\\" '\d\'' c\d"#, "").unwrap();
+        let escaped: Vec<_> = escaped.into_iter().map(|t| (t.text, t.raw)).collect();
+        let pair = |text: &str, raw: &str| (text.to_owned(), raw.to_owned());
+        assert_eq!(
+            escaped,
+            [
+                pair(r#"a"b\"#, r#"a\"b\\"#),
+                pair(r"\d'", r"\d\'"),
+                pair(r"c\d", "")
+            ]
+        );
         assert_eq!(tokens("  ", "<>"), Ok(vec![]));
     }
 }

@@ -12,6 +12,7 @@
 #![forbid(unsafe_code)]
 
 pub mod checksum;
+pub mod calendar;
 pub mod civil;
 pub mod decode;
 pub mod emit;

@@ -10,7 +10,9 @@
 //! A column alone asks whether it is there. A comparison with a column that is empty is false, also `!=`. `~`
 //! searches a regular expression in a text, ignoring case. Columns are those of the schema; the beginning of a
 //! name up to a `_` will do where it is the only one. Values are of the column: a time span has a unit (`500ms`,
-//! `1.5 s`) or is in the unit of the column, bytes may be `10kB` or `64KiB`, an address may be a network.
+//! `1.5 s`) or is in the unit of the column, a time may be that of RFC 3339 (`2026-11-01T00:00:00Z`), bytes may be `10kB`
+//! or `64KiB`, an address may be a network. Text in quotes has `\"`, `\'` and `\\` for these characters, and `\xHH` for
+//! a byte.
 
 mod parse;
 mod value;

@@ -172,7 +172,8 @@ impl Parser<'_> {
         if is_number && let Some(unit) = self.tokens.next_if(is_unit) {
             text.push_str(&unit.text);
         }
-        match Literal::read(&text, field, op) {
+        let quoted = token.is_quoted.then_some(token.raw.as_str());
+        match Literal::read(&text, quoted, field, op) {
             Ok(literal) => Ok(literal),
             Err(message) => self.fault(token.column, message),
         }

@@ -74,6 +74,16 @@ fn conditions() {
         ("response_time_ns = 600000000", [true, false]),
         ("request_ts_ns = 1700000000000000001", [true, true]),
         ("request_ts_ns = 1700000000000000002", [false, false]),
+        ("request_ts >= 2023-11-14T22:13:20Z", [true, true]),
+        ("request_ts < 2023-11-14T22:13:20Z", [false, false]),
+        (
+            "request_ts < 2023-11-15T00:13:20.000000002+02:00 and request_ts >= '2023-11-14 22:13:20.000000001'",
+            [true, true],
+        ),
+        (r#"uri = "/cart?id=\xff1""#, [true, true]),
+        (r#"uri = "/cart?id=\\xff1""#, [false, false]),
+        (r#"uri ~ "^/c\art""#, [false, false]),
+        (r#"uri ~ "cart\?id" and host != "a\"b""#, [true, true]),
         ("response_bytes > 64KiB", [true, false]),
         ("response_bytes > 70kB", [false, false]),
         (
@@ -133,6 +143,8 @@ fn faults_say_where() {
         ("host = = =", 10, "expected a value, found `=`"),
         ("client_ip = 10.0.0.0/33", 13, "not a valid network"),
         ("response_time_ns > 5 parsecs", 20, "time span"),
+        ("request_ts > 2026-13-01T00:00:00Z", 14, "not a valid time"),
+        ("response_time > 2026-11-01", 17, "time span"),
         ("uri ~ \"(\"", 7, "regular expression"),
         ("status_code ! 5", 13, "expected =, !="),
     ] {

@@ -26,12 +26,23 @@ pub(super) enum Literal {
 }
 
 impl Literal {
-    /// Reads `text` for a column; the error says what would have been right.
-    pub(super) fn read(text: &str, field: &Field, op: Op) -> Result<Self, String> {
+    /// Reads `text` for a column, `quoted` as it stood between quotes; the error says what would have been right.
+    pub(super) fn read(
+        text: &str,
+        quoted: Option<&str>,
+        field: &Field,
+        op: Op,
+    ) -> Result<Self, String> {
         match field.kind {
-            FieldType::Text | FieldType::Word if op == Op::Matches => pattern(text),
+            // Regular expressions have escapes of their own, those of quotes among them.
+            FieldType::Text | FieldType::Word if op == Op::Matches => {
+                pattern(quoted.unwrap_or(text))
+            }
             FieldType::Text | FieldType::Word => match op {
-                Op::Equal | Op::Unequal => Ok(Self::Text(text.as_bytes().to_vec())),
+                Op::Equal | Op::Unequal => Ok(Self::Text(match quoted {
+                    Some(raw) => unquoted(raw),
+                    None => text.as_bytes().to_vec(),
+                })),
                 _ => Err(format!(
                     "`{}` is text: compare it by =, !=, ~ or in",
                     field.name
@@ -51,8 +62,10 @@ impl Literal {
                     field.name
                 )),
             },
-            FieldType::TimeNs | FieldType::SpanNs => span(text, 1.0).map(Self::Number),
-            FieldType::Millis | FieldType::TimeMillis => span(text, 1e6).map(Self::Number),
+            FieldType::TimeNs => moment(text, 1.0).map(Self::Number),
+            FieldType::TimeMillis => moment(text, 1e6).map(Self::Number),
+            FieldType::SpanNs => span(text, 1.0).map(Self::Number),
+            FieldType::Millis => span(text, 1e6).map(Self::Number),
             FieldType::Port | FieldType::U16 | FieldType::U32 | FieldType::U64 | FieldType::I64 => {
                 count(text, field.unit == "bytes").map(Self::Number)
             }
@@ -134,6 +147,41 @@ fn split(text: &str) -> (&str, &str) {
     let end = text.find(|c: char| !(c.is_ascii_digit() || c == '.'));
     let (number, unit) = text.split_at(end.unwrap_or(text.len()));
     (number, unit.trim_start())
+}
+
+/// What stood between quotes: a backslash before a quote or a backslash is left out, and `\xHH` is that byte, as formats write
+/// it.
+fn unquoted(raw: &str) -> Vec<u8> {
+    let mut out = Vec::with_capacity(raw.len());
+    let mut rest = raw.as_bytes();
+    while let Some((&byte, after)) = rest.split_first() {
+        rest = after;
+        match (byte, after) {
+            (b'\\', [escaped @ (b'"' | b'\'' | b'\\'), after @ ..]) => {
+                out.push(*escaped);
+                rest = after;
+            }
+            (b'\\', _) => match crate::stored::hex_escape(after) {
+                Some((escaped, after)) => {
+                    out.push(escaped);
+                    rest = after;
+                }
+                None => out.push(byte),
+            },
+            _ => out.push(byte),
+        }
+    }
+    out
+}
+
+/// A moment in nanoseconds since the epoch: a date and time (RFC 3339), or a number as of [`span`].
+fn moment(text: &str, unit_ns: f64) -> Result<u64, String> {
+    if let Some(nanos) = linkweir_wire::calendar::parse_date(text.as_bytes()) {
+        return Ok(nanos);
+    }
+    span(text, unit_ns).map_err(|_| {
+        format!("`{text}` is not a valid time: write 2026-11-01T00:00:00Z (RFC 3339), 1.5s or a number")
+    })
 }
 
 /// A time span in nanoseconds; a number alone counts units of `unit_ns`.

@@ -3,7 +3,7 @@
 //! Bytes come in, in any pieces; [`Decoder`] gives out requests and counts what it could not read by
 //! cause. Nothing here opens a file.
 
-pub mod calendar;
+pub use linkweir_wire::calendar;
 mod common;
 mod decoder;
 mod request;

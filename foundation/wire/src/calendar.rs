@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use linkweir_wire::civil::{date_of_days, days_of_date, time_of_day};
+use crate::civil::{date_of_days, days_of_date, time_of_day};
 
 /// Nanoseconds of a second.
 pub const SECOND_NS: u64 = 1_000_000_000;
@@ -10,22 +10,29 @@ const DAY_S: i64 = 86_400;
 
 /// A date and time of day with its distance from UTC, as read from a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Civil {
-    pub(super) year: i64,
-    pub(super) month: i64,
-    pub(super) day: i64,
-    pub(super) hour: i64,
-    pub(super) minute: i64,
+pub struct Civil {
+    /// The year.
+    pub year: i64,
+    /// 1 to 12.
+    pub month: i64,
+    /// 1 to 31.
+    pub day: i64,
+    /// 0 to 23.
+    pub hour: i64,
+    /// 0 to 59.
+    pub minute: i64,
     /// 60 is a leap second.
-    pub(super) second: i64,
-    pub(super) nanos: u32,
+    pub second: i64,
+    /// Below a second.
+    pub nanos: u32,
     /// Seconds east of UTC.
-    pub(super) offset_s: i64,
+    pub offset_s: i64,
 }
 
 impl Civil {
     /// Nanoseconds since 1970; nothing where there is no such moment, or it is before 1970.
-    pub(super) fn nanos_since_1970(self) -> Option<u64> {
+    #[must_use]
+    pub fn nanos_since_1970(self) -> Option<u64> {
         let is_time = (0..24).contains(&self.hour)
             && (0..60).contains(&self.minute)
             && (0..=60).contains(&self.second)
@@ -45,11 +52,11 @@ impl Civil {
 
 /// Reads digits from the front of a text.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Digits<'a>(pub(super) &'a [u8]);
+pub struct Digits<'a>(pub &'a [u8]);
 
 impl<'a> Digits<'a> {
     /// A number of exactly `width` digits.
-    pub(super) fn number(&mut self, width: usize) -> Option<i64> {
+    pub fn number(&mut self, width: usize) -> Option<i64> {
         let (digits, rest) = self.0.split_at_checked(width)?;
         let mut number = 0_i64;
         for digit in digits {
@@ -65,7 +72,7 @@ impl<'a> Digits<'a> {
     }
 
     /// One of these bytes.
-    pub(super) fn one_of(&mut self, bytes: &[u8]) -> Option<u8> {
+    pub fn one_of(&mut self, bytes: &[u8]) -> Option<u8> {
         let (first, rest) = self.0.split_first()?;
         if !bytes.contains(first) {
             return None;
@@ -75,7 +82,7 @@ impl<'a> Digits<'a> {
     }
 
     /// `.123456789` or `,123` as nanoseconds, 0 where there is none; digits after the ninth are dropped.
-    pub(super) fn fraction(&mut self) -> Option<u32> {
+    pub fn fraction(&mut self) -> Option<u32> {
         if self.one_of(b".,").is_none() {
             return Some(0);
         }
@@ -92,7 +99,7 @@ impl<'a> Digits<'a> {
     }
 
     /// `Z`, `+0200` or `+02:00` as seconds east.
-    pub(super) fn offset(&mut self) -> Option<i64> {
+    pub fn offset(&mut self) -> Option<i64> {
         let sign = match self.one_of(b"Zz+-")? {
             b'+' => 1,
             b'-' => -1,
@@ -105,7 +112,8 @@ impl<'a> Digits<'a> {
     }
 
     /// The text that is left.
-    pub(super) const fn rest(self) -> &'a [u8] {
+    #[must_use]
+    pub const fn rest(self) -> &'a [u8] {
         self.0
     }
 }

@@ -1,0 +1,457 @@
+//! A line of `jsonl` (RFC 8259) as a record: an object whose members are columns.
+
+use std::collections::HashMap;
+use std::marker::PhantomData;
+use std::net::IpAddr;
+
+use thiserror::Error;
+
+use super::{StoredBatch, unescape};
+use crate::schema::{FieldType, RecordKind, Value};
+
+/// Deepest nesting of what is passed over.
+const MAX_DEPTH: usize = 32;
+/// Names of members that are no columns, which are remembered.
+const MAX_UNKNOWN: usize = 64;
+/// Bytes of such a name.
+const MAX_NAME: usize = 64;
+
+/// What is wrong with a line, and where.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("byte {at}: {message}")]
+pub struct LineError {
+    /// Where, in bytes from 1.
+    pub at: usize,
+    /// What, without a full stop.
+    pub message: String,
+    /// Whether the line ends before its object does.
+    pub is_cut: bool,
+}
+
+/// Reads lines as records of a kind.
+#[derive(Debug)]
+pub struct Lines<K> {
+    columns: HashMap<&'static str, usize>,
+    wanted: Vec<bool>,
+    unknown: Vec<String>,
+    key: Vec<u8>,
+    text: Vec<u8>,
+    plain: Vec<u8>,
+    kind: PhantomData<fn() -> K>,
+}
+
+impl<K: RecordKind> Lines<K> {
+    /// Reads the columns for which `wanted` holds; the others stay without a value.
+    #[must_use]
+    pub fn new(wanted: impl Fn(usize) -> bool) -> Self {
+        let fields = || K::fields().iter().enumerate();
+        Self {
+            columns: fields().map(|(at, field)| (field.name, at)).collect(),
+            wanted: fields().map(|(at, _)| wanted(at)).collect(),
+            unknown: Vec::new(),
+            key: Vec::new(),
+            text: Vec::new(),
+            plain: Vec::new(),
+            kind: PhantomData,
+        }
+    }
+
+    /// Appends the record of a line; none where it is not one.
+    ///
+    /// # Errors
+    /// It is no object, or a member has not the type of its column.
+    pub fn read(&mut self, line: &[u8], out: &mut StoredBatch<K>) -> Result<(), LineError> {
+        let row = out.grow(1);
+        let read = self.object(line, row, out);
+        if read.is_err() {
+            out.cut(row);
+        }
+        read
+    }
+
+    /// Names of members that are no columns of the kind, at most 64 of them.
+    #[must_use]
+    pub fn unknown(&self) -> &[String] {
+        &self.unknown
+    }
+
+    fn object(
+        &mut self,
+        line: &[u8],
+        row: usize,
+        out: &mut StoredBatch<K>,
+    ) -> Result<(), LineError> {
+        let mut at = Scan { bytes: line, at: 0 };
+        at.mark(b'{', "an object")?;
+        if at.next_is(b'}') {
+            return at.end();
+        }
+        // Columns come in the order of the schema.
+        let mut expected = 0;
+        loop {
+            self.key.clear();
+            at.string(&mut self.key)?;
+            at.mark(b':', "`:`")?;
+            let field = K::fields().get(expected);
+            let column = if field.is_some_and(|field| field.name.as_bytes() == self.key) {
+                Some(expected)
+            } else {
+                let name = std::str::from_utf8(&self.key).unwrap_or_default();
+                self.columns.get(name).copied()
+            };
+            match column {
+                Some(column) => {
+                    expected = column + 1;
+                    self.member(&mut at, row, column, out)?;
+                }
+                None => {
+                    self.note_unknown();
+                    at.pass_over(0)?;
+                }
+            }
+            if at.next_is(b'}') {
+                return at.end();
+            }
+            at.mark(b',', "`,` or `}`")?;
+        }
+    }
+
+    fn note_unknown(&mut self) {
+        // What messages of Kafka have before the columns.
+        const ENVELOPE: [&[u8]; 4] = [b"kind", b"schema_version", b"probe", b"record_id"];
+        let key = self.key.as_slice();
+        let is_known = self.unknown.iter().any(|name| name.as_bytes() == key);
+        if is_known || ENVELOPE.contains(&key) || self.unknown.len() >= MAX_UNKNOWN {
+            return;
+        }
+        let name = key.get(..MAX_NAME).unwrap_or(key);
+        self.unknown.push(String::from_utf8_lossy(name).into_owned());
+    }
+
+    fn member(
+        &mut self,
+        at: &mut Scan<'_>,
+        row: usize,
+        column: usize,
+        out: &mut StoredBatch<K>,
+    ) -> Result<(), LineError> {
+        let Some(field) = K::fields().get(column) else {
+            return at.pass_over(0);
+        };
+        if !self.wanted.get(column).copied().unwrap_or_default() {
+            // It was there: which columns are tells the shape of the record.
+            out.set(row, column, Value::Null);
+            return at.pass_over(0);
+        }
+        at.skip_spaces();
+        let from = at.at;
+        let wrong = |what: &str| LineError {
+            at: from + 1,
+            message: format!("`{}` is not {what}", field.name),
+            is_cut: false,
+        };
+        match at.peek() {
+            Some(b'n') => {
+                at.word(b"null")?;
+                out.set(row, column, Value::Null);
+            }
+            Some(b'"') => {
+                self.text.clear();
+                at.string(&mut self.text)?;
+                let value = match field.kind {
+                    FieldType::Ip => {
+                        let text = std::str::from_utf8(&self.text).unwrap_or_default();
+                        let address: IpAddr = text.parse().map_err(|_| wrong("an address"))?;
+                        Value::Ip(address)
+                    }
+                    FieldType::Text | FieldType::Word => {
+                        self.plain.clear();
+                        unescape(&self.text, &mut self.plain);
+                        Value::Text(&self.plain)
+                    }
+                    FieldType::Bytes => {
+                        self.plain.clear();
+                        if !from_hex(&self.text, &mut self.plain) {
+                            return Err(wrong("hexadecimal digits"));
+                        }
+                        Value::Bytes(&self.plain)
+                    }
+                    _ => return Err(wrong("a number")),
+                };
+                out.set(row, column, value);
+            }
+            Some(b'0'..=b'9') => {
+                let digits = at.number();
+                let value = match field.kind {
+                    FieldType::Ip | FieldType::Text | FieldType::Word | FieldType::Bytes => {
+                        return Err(wrong("a string"));
+                    }
+                    FieldType::Millis | FieldType::TimeMillis => nanos_of_millis(digits),
+                    kind => whole(digits).filter(|n| fits(*n, kind)),
+                };
+                let value = value.ok_or_else(|| wrong("a number of its type"))?;
+                out.set(row, column, Value::U64(value));
+            }
+            Some(_) => return Err(wrong("of a type of its column")),
+            None => return Err(at.cut()),
+        }
+        Ok(())
+    }
+}
+
+/// Whether a number is one of the type of a column.
+fn fits(number: u64, kind: FieldType) -> bool {
+    number
+        <= match kind {
+            FieldType::U16 | FieldType::Port => u64::from(u16::MAX),
+            FieldType::U32 => u64::from(u32::MAX),
+            _ => u64::MAX,
+        }
+}
+
+/// A number of digits alone.
+fn whole(digits: &[u8]) -> Option<u64> {
+    std::str::from_utf8(digits).ok()?.parse().ok()
+}
+
+/// Milliseconds, with at most six decimals, as nanoseconds.
+fn nanos_of_millis(digits: &[u8]) -> Option<u64> {
+    let point = digits.iter().position(|byte| *byte == b'.');
+    let (millis, decimals) = match point {
+        Some(at) => (digits.get(..at)?, digits.get(at + 1..)?),
+        None => (digits, &[][..]),
+    };
+    let places = u32::try_from(decimals.len()).ok()?;
+    let decimals = match places {
+        0 => 0,
+        1..=6 => whole(decimals)? * 10_u64.pow(6 - places),
+        _ => return None,
+    };
+    whole(millis)?.checked_mul(1_000_000)?.checked_add(decimals)
+}
+
+fn from_hex(text: &[u8], out: &mut Vec<u8>) -> bool {
+    let digit = |byte: &u8| char::from(*byte).to_digit(16);
+    let pairs = text.chunks(2).map(|pair| match pair {
+        [high, low] => u8::try_from(digit(high)? * 16 + digit(low)?).ok(),
+        _ => None,
+    });
+    for byte in pairs {
+        match byte {
+            Some(byte) => out.push(byte),
+            None => return false,
+        }
+    }
+    true
+}
+
+/// A line, and how far it has been read.
+struct Scan<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Scan<'a> {
+    fn peek(&self) -> Option<u8> {
+        self.bytes.get(self.at).copied()
+    }
+
+    fn skip_spaces(&mut self) {
+        while matches!(self.peek(), Some(b' ' | b'\t' | b'\r' | b'\n')) {
+            self.at += 1;
+        }
+    }
+
+    /// The line ends too early.
+    fn cut(&self) -> LineError {
+        LineError {
+            at: self.at + 1,
+            message: "the line ends before its object".to_owned(),
+            is_cut: true,
+        }
+    }
+
+    fn expected(&self, what: &str) -> LineError {
+        match self.peek() {
+            None => self.cut(),
+            Some(_) => LineError {
+                at: self.at + 1,
+                message: format!("expected {what}"),
+                is_cut: false,
+            },
+        }
+    }
+
+    fn mark(&mut self, mark: u8, what: &str) -> Result<(), LineError> {
+        self.skip_spaces();
+        if self.peek() != Some(mark) {
+            return Err(self.expected(what));
+        }
+        self.at += 1;
+        self.skip_spaces();
+        Ok(())
+    }
+
+    fn next_is(&mut self, mark: u8) -> bool {
+        self.skip_spaces();
+        let is_it = self.peek() == Some(mark);
+        self.at += usize::from(is_it);
+        is_it
+    }
+
+    fn word(&mut self, word: &[u8]) -> Result<(), LineError> {
+        let rest = self.bytes.get(self.at..).unwrap_or_default();
+        if rest.starts_with(word) {
+            self.at += word.len();
+            return Ok(());
+        }
+        if word.starts_with(rest) {
+            self.at = self.bytes.len();
+            return Err(self.cut());
+        }
+        Err(self.expected("a value"))
+    }
+
+    /// That nothing follows.
+    fn end(&mut self) -> Result<(), LineError> {
+        self.skip_spaces();
+        match self.peek() {
+            None => Ok(()),
+            Some(_) => Err(self.expected("the end of the line")),
+        }
+    }
+
+    /// The characters of a number.
+    fn number(&mut self) -> &'a [u8] {
+        let rest = self.bytes.get(self.at..).unwrap_or_default();
+        let is_of_it = |byte: &u8| matches!(byte, b'0'..=b'9' | b'.' | b'e' | b'E' | b'+' | b'-');
+        let length = rest.iter().take_while(|byte| is_of_it(byte)).count();
+        self.at += length;
+        rest.get(..length).unwrap_or_default()
+    }
+
+    /// A string, without its escapes.
+    fn string(&mut self, out: &mut Vec<u8>) -> Result<(), LineError> {
+        if self.peek() != Some(b'"') {
+            return Err(self.expected("a string"));
+        }
+        self.at += 1;
+        loop {
+            let rest = self.bytes.get(self.at..).unwrap_or_default();
+            let plain = rest.iter().position(|byte| matches!(byte, b'"' | b'\\'));
+            let Some(plain) = plain else {
+                self.at = self.bytes.len();
+                return Err(self.cut());
+            };
+            out.extend_from_slice(rest.get(..plain).unwrap_or_default());
+            self.at += plain + 1;
+            if rest.get(plain) == Some(&b'"') {
+                return Ok(());
+            }
+            self.escape(out)?;
+        }
+    }
+
+    /// What stands behind a backslash.
+    fn escape(&mut self, out: &mut Vec<u8>) -> Result<(), LineError> {
+        let byte = self.peek().ok_or_else(|| self.cut())?;
+        let plain = match byte {
+            b'"' | b'\\' | b'/' => byte,
+            b'n' => b'\n',
+            b'r' => b'\r',
+            b't' => b'\t',
+            b'b' => 8,
+            b'f' => 12,
+            b'u' => {
+                self.at += 1;
+                return self.code_point(out);
+            }
+            _ => return Err(self.expected("an escape")),
+        };
+        self.at += 1;
+        out.push(plain);
+        Ok(())
+    }
+
+    /// Four hexadecimal digits, and those of a second half where they are a first one.
+    fn code_point(&mut self, out: &mut Vec<u8>) -> Result<(), LineError> {
+        let mut code = self.four_digits()?;
+        if (0xd800..0xdc00).contains(&code) {
+            if self.bytes.get(self.at..self.at + 2) != Some(b"\\u") {
+                return Err(self.expected("the second half of a character"));
+            }
+            self.at += 2;
+            let low = self.four_digits()?;
+            if !(0xdc00..0xe000).contains(&low) {
+                return Err(self.expected("the second half of a character"));
+            }
+            code = 0x1_0000 + ((code - 0xd800) << 10) + (low - 0xdc00);
+        }
+        let letter = char::from_u32(code).ok_or_else(|| self.expected("a character"))?;
+        out.extend_from_slice(letter.encode_utf8(&mut [0; 4]).as_bytes());
+        Ok(())
+    }
+
+    fn four_digits(&mut self) -> Result<u32, LineError> {
+        let Some(digits) = self.bytes.get(self.at..self.at + 4) else {
+            self.at = self.bytes.len();
+            return Err(self.cut());
+        };
+        let text = std::str::from_utf8(digits).unwrap_or_default();
+        let is_hex = digits.iter().all(u8::is_ascii_hexdigit);
+        let code = u32::from_str_radix(text, 16).ok().filter(|_| is_hex);
+        let code = code.ok_or_else(|| self.expected("four hexadecimal digits"))?;
+        self.at += 4;
+        Ok(code)
+    }
+
+    /// Passes over a value.
+    fn pass_over(&mut self, depth: usize) -> Result<(), LineError> {
+        self.skip_spaces();
+        match self.peek() {
+            None => Err(self.cut()),
+            Some(b'"') => self.pass_over_string(),
+            Some(b'n') => self.word(b"null"),
+            Some(b't') => self.word(b"true"),
+            Some(b'f') => self.word(b"false"),
+            Some(b'0'..=b'9' | b'-') => {
+                self.number();
+                Ok(())
+            }
+            Some(open @ (b'{' | b'[')) if depth < MAX_DEPTH => {
+                self.at += 1;
+                let close = if open == b'{' { b'}' } else { b']' };
+                if self.next_is(close) {
+                    return Ok(());
+                }
+                loop {
+                    if open == b'{' {
+                        self.pass_over_string()?;
+                        self.mark(b':', "`:`")?;
+                    }
+                    self.pass_over(depth + 1)?;
+                    if self.next_is(close) {
+                        return Ok(());
+                    }
+                    self.mark(b',', "`,`")?;
+                }
+            }
+            Some(_) => Err(self.expected("a value")),
+        }
+    }
+
+    fn pass_over_string(&mut self) -> Result<(), LineError> {
+        if self.peek() != Some(b'"') {
+            return Err(self.expected("a string"));
+        }
+        self.at += 1;
+        while let Some(byte) = self.peek() {
+            self.at += 1 + usize::from(byte == b'\\');
+            if byte == b'"' {
+                return Ok(());
+            }
+        }
+        self.at = self.bytes.len();
+        Err(self.cut())
+    }
+}
