@@ -15,6 +15,7 @@ use crate::http::HttpArgs;
 use crate::load::args::LoadArgs;
 use crate::merge::MergeArgs;
 use crate::model::ModelArgs;
+use crate::report::ReportArgs;
 use crate::schema::SchemaArgs;
 
 /// Measure, filter and generate network traffic: HTTP transactions without TCP reassembly, every TCP and
@@ -47,6 +48,7 @@ pub(crate) enum Command {
     #[cfg(feature = "kafka")]
     Console(Box<ConsoleArgs>),
     Merge(MergeArgs),
+    Report(Box<ReportArgs>),
     Schema(SchemaArgs),
     Man(ManArgs),
     Completions(CompletionArgs),

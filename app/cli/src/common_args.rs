@@ -183,7 +183,7 @@ fn offset_s(nanos: u64) -> i32 {
     local.map_or(0, |moment| moment.offset().local_minus_utc())
 }
 
-fn time_style() -> impl TypedValueParser<Value = TimeStyle> {
+pub(crate) fn time_style() -> impl TypedValueParser<Value = TimeStyle> {
     PossibleValuesParser::new(TimeStyle::ALL.map(TimeStyle::as_str))
         .try_map(|name| TimeStyle::from_name(&name).ok_or("no such style"))
 }

@@ -21,10 +21,12 @@ mod keys;
 mod load;
 mod merge;
 mod model;
+mod opened;
 mod outputs;
 mod packets;
 mod passive;
 mod progress;
+mod report;
 mod schema;
 mod screen;
 #[cfg(feature = "kafka")]
@@ -62,6 +64,7 @@ fn run(cli: Cli) -> ExitCode {
         #[cfg(feature = "kafka")]
         Command::Console(args) => console::run(*args),
         Command::Merge(args) => merge::run(&args),
+        Command::Report(args) => report::run(&args),
         Command::Schema(args) => schema::run(&args),
         Command::Man(args) => documents::man(Cli::command(), &args),
         Command::Completions(args) => documents::completions(Cli::command(), &args),

@@ -13,11 +13,11 @@ use arrow_array::types::{
 };
 use arrow_array::{Array, ArrowPrimitiveType, RecordBatch};
 use arrow_ipc::reader::StreamReader;
-use arrow_schema::{DataType, SchemaRef, TimeUnit};
+use arrow_schema::{ArrowError, DataType, SchemaRef, TimeUnit};
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
-use crate::schema::ColumnarError;
+use crate::schema::{ColumnarError, KIND_KEY};
 use crate::vet::guarded;
 use crate::vet::{self, Vetted};
 
@@ -90,6 +90,25 @@ pub struct Table {
     batches: Batches,
 }
 
+/// What is known of a table before it is read.
+#[derive(Debug)]
+pub struct Described {
+    /// The kind of its records, as it says itself ([`KIND_KEY`]).
+    pub kind: Option<String>,
+    /// Its columns.
+    pub columns: Vec<String>,
+}
+
+impl Described {
+    fn of(schema: &SchemaRef, kind: Option<String>) -> Self {
+        let columns = schema.fields().iter().map(|field| field.name().clone());
+        Self {
+            kind: kind.or_else(|| schema.metadata().get(KIND_KEY).cloned()),
+            columns: columns.collect(),
+        }
+    }
+}
+
 impl std::fmt::Debug for Table {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Table").finish_non_exhaustive()
@@ -127,10 +146,27 @@ impl Table {
         let reader = guarded(|| StreamReader::try_new(Vetted::new(bytes), None))?
             .map_err(ColumnarError::from)?;
         check(&reader.schema(), names)?;
+        Ok(Self::of_reader(reader))
+    }
+
+    /// The same with all columns, and what the stream says of itself.
+    ///
+    /// # Errors
+    /// [`SelectError::Columnar`] where it does not begin as one.
+    pub fn of_any_stream(
+        bytes: impl Read + Send + 'static,
+    ) -> Result<(Self, Described), SelectError> {
+        let reader = guarded(|| StreamReader::try_new(Vetted::new(bytes), None))?
+            .map_err(ColumnarError::from)?;
+        let described = Described::of(&reader.schema(), None);
+        Ok((Self::of_reader(reader), described))
+    }
+
+    fn of_reader(reader: impl Iterator<Item = Result<RecordBatch, ArrowError>> + Send + 'static) -> Self {
         let batches = reader.map(|batch| batch.map_err(ColumnarError::from));
-        Ok(Self {
+        Self {
             batches: Box::new(batches),
-        })
+        }
     }
 
     /// A Parquet file, of which only the columns `names` are decoded.
@@ -138,22 +174,50 @@ impl Table {
     /// # Errors
     /// As [`Table::of_stream`].
     pub fn of_parquet(file: File, names: &[&str]) -> Result<Self, SelectError> {
-        let length = file.metadata().map_err(ColumnarError::from)?.len();
-        let builder = guarded(|| ParquetRecordBatchReaderBuilder::try_new(file))?
-            .map_err(ColumnarError::from)?;
-        let largest =
-            vet::largest_column(builder.metadata(), length).map_err(ColumnarError::from)?;
+        let (builder, largest) = parquet(file)?;
         check(builder.schema(), names)?;
+        Self::of_builder(builder, largest, names)
+    }
+
+    /// The same with the columns that `choose` names of those that are there, by what the file says of itself.
+    ///
+    /// # Errors
+    /// As [`Table::of_stream`].
+    pub fn of_any_parquet(
+        file: File,
+        choose: impl FnOnce(&Described) -> Vec<String>,
+    ) -> Result<(Self, Described), SelectError> {
+        let (builder, largest) = parquet(file)?;
+        let metadata = builder.metadata().file_metadata().key_value_metadata();
+        let kind = metadata.into_iter().flatten().find(|pair| pair.key == KIND_KEY);
+        let kind = kind.and_then(|pair| pair.value.clone());
+        let described = Described::of(builder.schema(), kind);
+        let names = choose(&described);
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        Ok((Self::of_builder(builder, largest, &names)?, described))
+    }
+
+    fn of_builder(
+        builder: ParquetRecordBatchReaderBuilder<File>,
+        largest: u64,
+        names: &[&str],
+    ) -> Result<Self, SelectError> {
         let mask = ProjectionMask::columns(builder.parquet_schema(), names.iter().copied());
         let builder = builder
             .with_projection(mask)
             .with_batch_size(batch_rows(largest));
         let reader = guarded(|| builder.build())?.map_err(ColumnarError::from)?;
-        let batches = reader.map(|batch| batch.map_err(ColumnarError::from));
-        Ok(Self {
-            batches: Box::new(batches),
-        })
+        Ok(Self::of_reader(reader))
     }
+}
+
+/// A Parquet file, and the bytes of its largest column of a row group.
+fn parquet(file: File) -> Result<(ParquetRecordBatchReaderBuilder<File>, u64), SelectError> {
+    let length = file.metadata().map_err(ColumnarError::from)?.len();
+    let builder = guarded(|| ParquetRecordBatchReaderBuilder::try_new(file))?
+        .map_err(ColumnarError::from)?;
+    let largest = vet::largest_column(builder.metadata(), length).map_err(ColumnarError::from)?;
+    Ok((builder, largest))
 }
 
 /// Rows that are decoded at once where a column of a row group has so many bytes: any value may be as

@@ -170,7 +170,7 @@ impl Sink<HttpKind> for HttpReport {
 
 /// The path of a request target: without the scheme and authority of an absolute-form target (the
 /// host is known from elsewhere), without query and fragment.
-fn path_of(target: &[u8]) -> &[u8] {
+pub(super) fn path_of(target: &[u8]) -> &[u8] {
     let mut path = target;
     if let Some(scheme_end) = target
         .iter()

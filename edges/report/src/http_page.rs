@@ -93,75 +93,19 @@ impl HttpReport {
             ("server time", &self.server_time),
         ];
         let curves = curves.into_iter().filter(|(_, times)| times.count() > 0);
-        let curve = |(name, times): (&str, &LogLinear)| {
-            // The axis is logarithmic.
-            let points = times.ccdf().into_iter().filter(|(nanos, _)| *nanos > 0);
-            let points = points.map(|(nanos, share)| (to_f64(nanos) / 1e9, share));
-            Series {
-                name: name.to_owned(),
-                marks: Marks::Line,
-                points: points.filter(|(_, share)| *share > 0.0).collect(),
-            }
-        };
-        let guide = |q: f64, name: &str| {
-            Some((
-                to_f64(self.response_time.quantile(q)?.max(1)) / 1e9,
-                name.to_owned(),
-            ))
-        };
-        Plot {
-            title: "Share of responses that took longer than a given time".to_owned(),
-            x: Axis::new("response time", Scale::Log, Unit::Seconds),
-            y: Axis::new(
-                "share of responses that took longer",
-                Scale::Log,
-                Unit::Share,
-            ),
-            series: curves.map(curve).collect(),
-            guides: [guide(0.5, "p50"), guide(0.95, "p95"), guide(0.99, "p99")]
-                .into_iter()
-                .flatten()
-                .collect(),
-        }
+        let curves: Vec<_> = curves.collect();
+        spans_plot(
+            "Share of responses that took longer than a given time",
+            ["response time", "responses"],
+            &curves,
+        )
     }
 
     fn percentiles(&self) -> String {
-        let times = &self.response_time;
-        let (Some(min), Some(mean), Some(max)) = (times.min(), times.mean(), times.max()) else {
+        if self.response_time.is_empty() {
             return "<p class=\"none\">No request was answered.</p>\n".to_owned();
-        };
-        let mut rows = vec![("minimum", min)];
-        let named = [
-            ("p50", 0.5),
-            ("p90", 0.9),
-            ("p95", 0.95),
-            ("p99", 0.99),
-            ("p99.9", 0.999),
-        ];
-        rows.extend(
-            named
-                .iter()
-                .filter_map(|(name, q)| Some((*name, times.quantile(*q)?))),
-        );
-        rows.extend([("maximum", max), ("mean", mean)]);
-        // The bars show orders of magnitude: the range is usually too wide for anything else.
-        let log = |nanos: u64| to_f64(nanos.max(1)).log10();
-        let (low, high) = (log(min).floor() - 0.2, log(max));
-        let rows: Vec<BarRow> = rows
-            .into_iter()
-            .map(|(name, nanos)| BarRow {
-                key: name.to_owned(),
-                share: (log(nanos) - low) / (high - low),
-                class: "",
-                cells: vec![span(nanos), seconds(nanos)],
-            })
-            .collect();
-        let note = format!(
-            "<p class=\"note\">{}. Percentiles are at most 0.1 % too large; minimum, maximum \
-             and mean are exact. Bars are logarithmic.</p>\n",
-            counted(times.count(), "response")
-        );
-        bar_table(&["", "time", "seconds"], &rows) + &note
+        }
+        percentile_bars(&self.response_time, "response")
     }
 
     fn requests_over_time(&self, clock: &Clock) -> Plot {
@@ -273,6 +217,82 @@ impl HttpReport {
             + "<p class=\"note\">By 95th percentile of the response time, among the URLs most often \
                asked for that have at least 5 responses.</p>\n"
     }
+}
+
+/// Distributions as the share of values above a span, with the percentiles of the first; `[x, noun]` are the label of
+/// the span and what has it.
+pub(super) fn spans_plot(
+    title: &str,
+    [x, noun]: [&str; 2],
+    curves: &[(&str, &LogLinear)],
+) -> Plot {
+    let curve = |(name, times): &(&str, &LogLinear)| {
+        // The axis is logarithmic.
+        let points = times.ccdf().into_iter().filter(|(nanos, _)| *nanos > 0);
+        let points = points.map(|(nanos, share)| (to_f64(nanos) / 1e9, share));
+        Series {
+            name: (*name).to_owned(),
+            marks: Marks::Line,
+            points: points.filter(|(_, share)| *share > 0.0).collect(),
+        }
+    };
+    let guide = |q: f64, name: &str| {
+        let (_, first) = curves.first()?;
+        Some((to_f64(first.quantile(q)?.max(1)) / 1e9, name.to_owned()))
+    };
+    Plot {
+        title: title.to_owned(),
+        x: Axis::new(x, Scale::Log, Unit::Seconds),
+        y: Axis::new(
+            format!("share of {noun} that took longer"),
+            Scale::Log,
+            Unit::Share,
+        ),
+        series: curves.iter().map(curve).collect(),
+        guides: [guide(0.5, "p50"), guide(0.95, "p95"), guide(0.99, "p99")]
+            .into_iter()
+            .flatten()
+            .collect(),
+    }
+}
+
+/// Percentiles of spans as bars; `noun` is what has them.
+pub(super) fn percentile_bars(times: &LogLinear, noun: &str) -> String {
+    let (Some(min), Some(mean), Some(max)) = (times.min(), times.mean(), times.max()) else {
+        return "<p class=\"none\">No data.</p>\n".to_owned();
+    };
+    let mut rows = vec![("minimum", min)];
+    let named = [
+        ("p50", 0.5),
+        ("p90", 0.9),
+        ("p95", 0.95),
+        ("p99", 0.99),
+        ("p99.9", 0.999),
+    ];
+    rows.extend(
+        named
+            .iter()
+            .filter_map(|(name, q)| Some((*name, times.quantile(*q)?))),
+    );
+    rows.extend([("maximum", max), ("mean", mean)]);
+    // The bars show orders of magnitude: the range is usually too wide for anything else.
+    let log = |nanos: u64| to_f64(nanos.max(1)).log10();
+    let (low, high) = (log(min).floor() - 0.2, log(max));
+    let rows: Vec<BarRow> = rows
+        .into_iter()
+        .map(|(name, nanos)| BarRow {
+            key: name.to_owned(),
+            share: (log(nanos) - low) / (high - low),
+            class: "",
+            cells: vec![span(nanos), seconds(nanos)],
+        })
+        .collect();
+    let note = format!(
+        "<p class=\"note\">{}. Percentiles are at most 0.1 % too large; minimum, maximum \
+         and mean are exact. Bars are logarithmic.</p>\n",
+        counted(times.count(), noun)
+    );
+    bar_table(&["", "time", "seconds"], &rows) + &note
 }
 
 /// The lines under the heading.
@@ -522,6 +542,32 @@ impl Clock {
             title: title.to_owned(),
             x: Axis::new(self.label.clone(), Scale::Linear, Unit::Plain),
             y: Axis::new(y, Scale::Linear, Unit::Count),
+            series: drawn.collect(),
+            guides: Vec::new(),
+        }
+    }
+
+    /// Values over time: name, and time in nanoseconds and value of each point. Stray times are left out.
+    pub(super) fn lines(
+        &self,
+        title: &str,
+        y: Axis,
+        lines: Vec<(&str, Vec<(u64, f64)>)>,
+    ) -> Plot {
+        let is_shown = |time: u64| self.strays.is_none() || (self.start..self.end).contains(&time);
+        let drawn = lines.into_iter().map(|(name, points)| {
+            let points = points.into_iter().filter(|(time, _)| is_shown(*time));
+            let place = |time: u64| to_f64(time.saturating_sub(self.start)) / self.unit_ns;
+            Series {
+                name: name.to_owned(),
+                marks: Marks::Line,
+                points: points.map(|(time, value)| (place(time), value)).collect(),
+            }
+        });
+        Plot {
+            title: title.to_owned(),
+            x: Axis::new(self.label.clone(), Scale::Linear, Unit::Plain),
+            y,
             series: drawn.collect(),
             guides: Vec::new(),
         }

@@ -16,6 +16,7 @@ mod load;
 mod load_page;
 pub mod page;
 pub mod plot;
+pub mod stored;
 
 pub use flow::FlowReport;
 pub use http::HttpReport;

@@ -93,6 +93,8 @@ border-radius:8px;padding:12px 16px;margin:0 0 16px}\
 @media(max-width:640px){.rows thead{display:none}.rows tr{display:block;padding:5px 0;border-bottom:1px solid var(--grid)}\
 .rows td{display:flex;justify-content:space-between;gap:12px;padding:1px 0;border:0}.rows td:first-child{display:block;font-weight:560;overflow-wrap:anywhere}\
 .rows td+td::before{content:attr(data-of);color:var(--soft);text-align:left}.key{min-width:0}}\
+tr:has(+tr.below)>td{border-bottom:0}tr.below>td{padding:0 0 6px;text-align:left;white-space:normal}tr.below details{margin:0}\
+tr.below code{font:12.5px/1.5 ui-monospace,'DejaVu Sans Mono',monospace;overflow-wrap:anywhere}tr.below table{font-size:.84rem}tr.below td,tr.below th{text-align:left}\
 details{margin-top:8px}summary{cursor:pointer;color:var(--soft);font-size:.86rem}\
 footer{color:var(--soft);font-size:.84rem;margin-top:20px}\
 @media print{body{background:#fff}section,.card{break-inside:avoid}}";
@@ -205,17 +207,25 @@ pub struct BarRow {
 /// A table whose first column carries a bar behind its text.
 #[must_use]
 pub fn bar_table(head: &[&str], rows: &[BarRow]) -> String {
+    bar_table_with(head, rows, &[])
+}
+
+/// The same with HTML below each row, over the width of the table; none where it is empty.
+#[must_use]
+pub fn bar_table_with(head: &[&str], rows: &[BarRow], below: &[String]) -> String {
     if rows.is_empty() {
         return "<p class=\"none\">No data.</p>\n".to_owned();
     }
-    let rows = rows.iter().map(|row| {
+    let below = below.iter().map(String::as_str);
+    let below = below.chain(std::iter::repeat(""));
+    let rows = rows.iter().zip(below).map(|(row, below)| {
         let width = row.share.clamp(0.0, 1.0) * 100.0;
         let key = format!(
             "<span class=\"key {}\"><i style=\"width:{width:.2}%\"></i><em>{}</em></span>",
             row.class,
             escape(&row.key)
         );
-        (key, row.cells.clone())
+        (key, row.cells.clone(), below)
     });
     rows_of(head, rows)
 }
@@ -224,19 +234,22 @@ pub fn bar_table(head: &[&str], rows: &[BarRow]) -> String {
 /// the rows.
 #[must_use]
 pub fn table(head: &[&str], rows: impl Iterator<Item = (String, Vec<String>)>) -> String {
-    rows_of(head, rows.map(|(key, cells)| (escape(&key), cells)))
+    rows_of(head, rows.map(|(key, cells)| (escape(&key), cells, "")))
 }
 
-/// Rows of a key, which is HTML, and texts. On a narrow screen each row becomes a list of its texts, with
+/// Rows of a key, which is HTML, of texts, and of what is below, HTML too. On a narrow screen each row becomes a list of its texts, with
 /// the heading before each: nothing is cut.
-fn rows_of(head: &[&str], rows: impl Iterator<Item = (String, Vec<String>)>) -> String {
+fn rows_of<'a>(
+    head: &[&str],
+    rows: impl Iterator<Item = (String, Vec<String>, &'a str)>,
+) -> String {
     let mut out = String::from("<div class=\"scroll\"><table class=\"rows\"><thead><tr>");
     for name in head {
         // Writing to a string cannot fail.
         let _unfailing = write!(out, "<th scope=\"col\">{}</th>", escape(name));
     }
     out.push_str("</tr></thead><tbody>\n");
-    for (key, cells) in rows {
+    for (key, cells, below) in rows {
         let _unfailing = write!(out, "<tr><td>{key}</td>");
         let of = head.iter().skip(1).chain(std::iter::repeat(&""));
         for (cell, of) in cells.iter().zip(of) {
@@ -249,6 +262,13 @@ fn rows_of(head: &[&str], rows: impl Iterator<Item = (String, Vec<String>)>) -> 
             );
         }
         out.push_str("</tr>\n");
+        if !below.is_empty() {
+            let _unfailing = writeln!(
+                out,
+                "<tr class=\"below\"><td colspan=\"{}\">{below}</td></tr>",
+                head.len()
+            );
+        }
     }
     out.push_str("</tbody></table></div>\n");
     out

@@ -7,6 +7,7 @@ use std::io::Write as _;
 
 use linkweir_record::human::{scaled, span, to_f64};
 use linkweir_record::{Cell, LineCell, RecordKind, Value};
+use linkweir_wire::calendar::format_date;
 use linkweir_wire::civil::{date_of_days, time_of_day};
 
 use crate::escape::{is_unprintable, push_hex_escaped};
@@ -106,17 +107,6 @@ pub(crate) struct TableEncoder {
     day: Option<u64>,
 }
 
-/// The names of the columns of a cell.
-fn names(cell: &Cell) -> Vec<&'static str> {
-    match cell {
-        Cell::Moment(names) | Cell::First(names) | Cell::Texts(names, _) => names.to_vec(),
-        Cell::Outcome { of, .. } => of.to_vec(),
-        Cell::Ends(names) => names.to_vec(),
-        Cell::Span(name) | Cell::Bar(name) => vec![name],
-        Cell::Counts(names) | Cell::Bytes(names) => names.to_vec(),
-    }
-}
-
 const fn is_special(byte: u8) -> bool {
     is_unprintable(byte) | (byte == b'\\')
 }
@@ -137,7 +127,9 @@ impl TableEncoder {
         let cells = cells.map(|cell| Placed {
             cell: *cell,
             // One that is not there is past the last, which is `Null` in all.
-            columns: names(&cell.cell)
+            columns: cell
+                .cell
+                .columns()
                 .iter()
                 .map(|name| K::column(name).unwrap_or(usize::MAX))
                 .collect(),
@@ -306,6 +298,44 @@ impl TableEncoder {
     }
 }
 
+/// The titles of [`line_cells`].
+#[must_use]
+pub fn line_titles<K: RecordKind>() -> Vec<&'static str> {
+    let cells = K::line().iter().filter(|cell| !is_bar(&cell.cell));
+    cells.map(|cell| cell.title).collect()
+}
+
+/// What stands in a line of a record, without bars; times as RFC 3339 has them, in UTC.
+#[must_use]
+pub fn line_cells<K: RecordKind>(view: &K::View<'_>) -> Vec<String> {
+    let mut encoder = TableEncoder::new::<K>(TableOptions::default());
+    let mut cells = Vec::new();
+    for at in 0..encoder.cells.len() {
+        let Some(placed) = encoder.cells.get(at) else {
+            continue;
+        };
+        if is_bar(&placed.cell.cell) {
+            continue;
+        }
+        if let Cell::Moment(_) = placed.cell.cell {
+            let values = placed.columns.iter().map(|column| K::value(view, *column));
+            let moment = values.into_iter().find_map(|value| match value {
+                Value::TimeNs(nanos) | Value::Millis(nanos) => Some(format_date(nanos)),
+                _ => None,
+            });
+            cells.push(moment.unwrap_or_default());
+            continue;
+        }
+        encoder.fill::<K>(view, at, &mut Vec::new());
+        cells.push(String::from_utf8_lossy(&encoder.text).into_owned());
+    }
+    cells
+}
+
+const fn is_bar(cell: &Cell) -> bool {
+    matches!(cell, Cell::Bar(_))
+}
+
 const fn is_right(cell: &Cell) -> bool {
     matches!(cell, Cell::Span(_) | Cell::Counts(_) | Cell::Bytes(_))
 }
@@ -323,6 +353,8 @@ fn colour_of_outcome(value: &Value<'_>, good: &[&str]) -> Option<&'static str> {
         Value::U64(400..500) => Some(YELLOW),
         Value::U64(500..) => Some(RED),
         Value::Word(word) if !good.contains(&word) => Some(RED),
+        // A word that was stored.
+        Value::Text(text) if !good.iter().any(|word| word.as_bytes() == text) => Some(RED),
         _ => None,
     }
 }

@@ -29,6 +29,20 @@ pub enum Cell {
     Texts(&'static [&'static str], &'static str),
 }
 
+impl Cell {
+    /// The names of its columns.
+    #[must_use]
+    pub fn columns(&self) -> Vec<&'static str> {
+        match self {
+            Self::Moment(names) | Self::First(names) | Self::Texts(names, _) => names.to_vec(),
+            Self::Outcome { of, .. } => of.to_vec(),
+            Self::Ends(names) => names.to_vec(),
+            Self::Span(name) | Self::Bar(name) => vec![name],
+            Self::Counts(names) | Self::Bytes(names) => names.to_vec(),
+        }
+    }
+}
+
 /// A cell of a line, and its title.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LineCell {

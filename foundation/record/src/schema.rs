@@ -78,6 +78,14 @@ pub enum FieldType {
     Bytes,
 }
 
+impl FieldType {
+    /// Whether values are points in time.
+    #[must_use]
+    pub const fn is_time(self) -> bool {
+        matches!(self, Self::TimeNs | Self::TimeMillis)
+    }
+}
+
 /// The column of Zeek's log of the same subject that carries a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ZeekColumn {

@@ -8,7 +8,7 @@ pub(super) use linkweir_columnar::Form as Stored;
 use linkweir_columnar::{Table, moments, texts};
 use linkweir_model::log::{Cause, Client, Faults, Request};
 
-use super::input::Opened;
+use crate::opened::Opened;
 
 /// From whom a request came.
 const CLIENT: &str = "client_ip";

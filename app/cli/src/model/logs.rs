@@ -16,7 +16,7 @@ use linkweir_wire::nanos;
 
 use super::args::{LogArgs, LogForm, SpanArgs};
 use super::columns::{Columns, Stored, stored};
-use super::input::Opened;
+use crate::opened::Opened;
 use super::{no_arrivals, wrong};
 
 /// Bytes read at once.

@@ -11,7 +11,7 @@ mod dependence;
 mod export;
 mod figure;
 mod fit;
-mod input;
+
 mod logs;
 mod series;
 mod sessions;

@@ -2,7 +2,7 @@
 
 use linkweir_model::log::{Faults, Request};
 
-use super::input::Opened;
+use crate::opened::Opened;
 
 /// How columns are stored: in no way that is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -11,7 +11,7 @@ use linkweir_record::human::{counted, span};
 use linkweir_wire::nanos;
 
 use super::args::{LogArgs, LogForm, SeriesArgs, SpanArgs};
-use super::input::Opened;
+use crate::opened::Opened;
 use super::table::{self, Irregular, Regular, Table};
 use super::{logs, sessions, wrong};
 

@@ -94,6 +94,14 @@ impl<K: RecordKind> Filter<K> {
     pub fn matches(&self, view: &K::View<'_>) -> bool {
         self.root.holds(&|column| K::value(view, column))
     }
+
+    /// The columns that it looks at, by their places; some more than once.
+    #[must_use]
+    pub fn columns(&self) -> Vec<usize> {
+        let mut columns = Vec::new();
+        self.root.columns(&mut columns);
+        columns
+    }
 }
 
 /// The column that a name means, as in a filter.
@@ -105,6 +113,14 @@ pub fn find_column<K: RecordKind>(name: &str) -> Result<usize, String> {
 }
 
 impl Node {
+    fn columns(&self, out: &mut Vec<usize>) {
+        match self {
+            Self::And(nodes) | Self::Or(nodes) => nodes.iter().for_each(|node| node.columns(out)),
+            Self::Not(node) => node.columns(out),
+            Self::There(column) | Self::Is(column, ..) => out.push(*column),
+        }
+    }
+
     fn holds<'a>(&self, value: &impl Fn(usize) -> Value<'a>) -> bool {
         match self {
             Self::And(all) => all.iter().all(|one| one.holds(value)),

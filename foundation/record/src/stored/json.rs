@@ -83,11 +83,8 @@ impl<K: RecordKind> Lines<K> {
     ) -> Result<(), LineError> {
         let mut at = Scan { bytes: line, at: 0 };
         at.mark(b'{', "an object")?;
-        if at.next_is(b'}') {
-            return at.end();
-        }
         // Columns come in the order of the schema.
-        let mut expected = 0;
+        let (mut expected, mut known) = (0, 0);
         loop {
             self.key.clear();
             at.string(&mut self.key)?;
@@ -102,6 +99,7 @@ impl<K: RecordKind> Lines<K> {
             match column {
                 Some(column) => {
                     expected = column + 1;
+                    known += 1;
                     self.member(&mut at, row, column, out)?;
                 }
                 None => {
@@ -110,7 +108,15 @@ impl<K: RecordKind> Lines<K> {
                 }
             }
             if at.next_is(b'}') {
-                return at.end();
+                at.end()?;
+                return match known {
+                    0 => Err(LineError {
+                        at: 1,
+                        message: format!("no column of {} is in it", K::NAME),
+                        is_cut: false,
+                    }),
+                    _ => Ok(()),
+                };
             }
             at.mark(b',', "`,` or `}`")?;
         }
@@ -197,6 +203,33 @@ impl<K: RecordKind> Lines<K> {
         }
         Ok(())
     }
+}
+
+/// The names of the members of an object, as far as it can be read, and the kind that it names itself (Kafka's messages do).
+#[must_use]
+pub fn members(line: &[u8]) -> (Vec<String>, Option<String>) {
+    let mut at = Scan { bytes: line, at: 0 };
+    let (mut names, mut kind) = (Vec::new(), None);
+    let mut read = || -> Result<(), LineError> {
+        at.mark(b'{', "an object")?;
+        loop {
+            let mut key = Vec::new();
+            at.string(&mut key)?;
+            at.mark(b':', "`:`")?;
+            if key == b"kind" && at.peek() == Some(b'"') {
+                let mut value = Vec::new();
+                at.string(&mut value)?;
+                kind = String::from_utf8(value).ok();
+            } else {
+                at.pass_over(0)?;
+            }
+            names.push(String::from_utf8_lossy(&key).into_owned());
+            at.mark(b',', "`,`")?;
+        }
+    };
+    // It ends with the object, at the latest.
+    let _end = read();
+    (names, kind)
 }
 
 /// Whether a number is one of the type of a column.

@@ -9,8 +9,9 @@ mod json;
 use std::marker::PhantomData;
 use std::net::{IpAddr, Ipv6Addr};
 
-pub use json::{LineError, Lines};
+pub use json::{LineError, Lines, members};
 
+use crate::ddl::KindSchema;
 use crate::line::LineCell;
 use crate::schema::{Endpoint, Field, FieldType, RecordBatch, RecordKind, Value, ZeekColumn};
 
@@ -279,6 +280,21 @@ impl<K: RecordKind> RecordKind for Stored<K> {
         };
         [next(), next()]
     }
+}
+
+/// The kind whose columns have these names: that with the most of them, of at least half of them.
+#[must_use]
+pub fn kind_of<'a>(names: impl Iterator<Item = &'a str> + Clone) -> Option<&'static str> {
+    let all = names.clone().count();
+    let known = |schema: &KindSchema| {
+        let names = names.clone();
+        names.filter(|name| schema.field(name).is_some()).count()
+    };
+    let schemas = KindSchema::all();
+    // The first of equals.
+    let best = schemas.iter().rev().max_by_key(|schema| known(schema))?;
+    let found = known(best);
+    (found > 0 && found * 2 >= all).then_some(best.name)
 }
 
 /// The byte of the `xHH` that stands behind a backslash, and what follows.

@@ -69,6 +69,8 @@ fn what_is_wrong_is_located_and_takes_no_room() {
         (r#"{"host":"a\"#, 12, "ends before", true),
         (r#"{"host":"\ud800x"}"#, 16, "second half", false),
         (r#"{"host":nul"#, 12, "ends before", true),
+        (r#"{}"#, 2, "a string", false),
+        (r#"{"x":1}"#, 1, "no column of http_transaction", false),
     ] {
         let (batch, read) = read(&[line]);
         let error = read[0].clone().unwrap_err();
@@ -91,6 +93,20 @@ fn columns_that_are_not_wanted_and_not_known() {
     assert_eq!(view.value(host), Value::Text(b"a"));
     assert_eq!(view.value(column("uri")), Value::Null);
     assert_eq!(reader.unknown(), ["later"]);
+}
+
+#[test]
+fn kinds_are_told_by_their_columns() {
+    for schema in KindSchema::all() {
+        let names = schema.fields.iter().map(|field| field.name);
+        assert_eq!(kind_of(names), Some(schema.name));
+    }
+    let line = br#"{"kind":"flow","c_ip":"10.0.0.1","x":[1,{}],"c_port":5"#;
+    let (names, kind) = members(line);
+    assert_eq!(kind.as_deref(), Some("flow"));
+    assert_eq!(names, ["kind", "c_ip", "x", "c_port"]);
+    assert_eq!(kind_of(["a", "b"].into_iter()), None);
+    assert_eq!(kind_of([].into_iter()), None);
 }
 
 #[test]

@@ -21,7 +21,7 @@ use linkweir_model::log::MOST_LINE_BYTES;
 pub(super) use regular::{Irregular, Regular};
 
 use super::args::{SeriesArgs, SpanArgs};
-use super::input::Opened;
+use crate::opened::Opened;
 use super::wrong;
 use cell::{Unit, cells, count, time};
 use plan::{Kind, NoPlan, Plan};

@@ -8,11 +8,11 @@ use anyhow::Context;
 use linkweir_model::log::DETECT_BYTES;
 
 /// An open input.
-pub(super) struct Opened {
+pub(crate) struct Opened {
     /// The name for messages.
-    pub(super) name: String,
+    pub(crate) name: String,
     /// Its first bytes, for those who tell forms by content; [`Read`] gives them again.
-    pub(super) beginning: Vec<u8>,
+    pub(crate) beginning: Vec<u8>,
     seen: usize,
     rest: Box<dyn Read + Send>,
     /// What happened while the beginning was read: told when its turn comes.
@@ -22,12 +22,12 @@ pub(super) struct Opened {
         not(feature = "parquet"),
         expect(dead_code, reason = "Parquet is such a form")
     )]
-    pub(super) path: Option<PathBuf>,
+    pub(crate) path: Option<PathBuf>,
 }
 
 impl Opened {
     /// Opens a path; `-` is standard input.
-    pub(super) fn open(path: &Path) -> anyhow::Result<Self> {
+    pub(crate) fn open(path: &Path) -> anyhow::Result<Self> {
         let is_stdin = path == Path::new("-");
         let name = if is_stdin {
             "standard input".to_owned()
@@ -47,7 +47,7 @@ impl Opened {
         })
     }
 
-    pub(super) fn begin(name: String, mut rest: Box<dyn Read + Send>) -> anyhow::Result<Self> {
+    pub(crate) fn begin(name: String, mut rest: Box<dyn Read + Send>) -> anyhow::Result<Self> {
         let mut beginning = Vec::new();
         let read = rest
             .by_ref()

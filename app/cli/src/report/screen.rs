@@ -1,0 +1,165 @@
+//! The report on a terminal.
+
+use linkweir_record::human::counted;
+use linkweir_report::ReportMeta;
+use linkweir_report::stored::{Compared, Sample, StoredReport, compare, times};
+use linkweir_sketch::LogLinear;
+
+use crate::exit::safe;
+use crate::{screen, table};
+
+/// Values of a column of few on one line.
+const LISTED: usize = 8;
+
+/// A condition as a shell takes it.
+fn word(condition: &str) -> String {
+    format!("'{}'", condition.replace('\'', "'\\''"))
+}
+
+fn counts(report: &StoredReport) -> Vec<(&'static str, String)> {
+    let mut rows = Vec::new();
+    let classes = report.status_classes();
+    if !classes.is_empty() {
+        let classes: Vec<String> = classes
+            .iter()
+            .map(|(class, count)| format!("{class} {}", linkweir_record::human::thousands(*count)))
+            .collect();
+        rows.push(("Status classes", classes.join("  ")));
+    }
+    for ((title, _), counts) in report.subject.counts.iter().zip(&report.counts) {
+        if counts.total() == 0 {
+            continue;
+        }
+        let all = counts.by_count().into_iter();
+        let mut all: Vec<(String, u64)> = all
+            .map(|(key, count)| (safe(&String::from_utf8_lossy(key)), count))
+            .collect();
+        if counts.other() > 0 {
+            all.push(("other".to_owned(), counts.other()));
+        }
+        rows.push((title, screen::listed(all, LISTED)));
+    }
+    rows
+}
+
+fn distribution(spans: &LogLinear) -> String {
+    let named = [("p50", 0.5), ("p90", 0.9), ("p95", 0.95), ("p99", 0.99)];
+    screen::quantiles(spans, &named)
+}
+
+/// A report.
+pub(super) fn of_report(
+    report: &StoredReport,
+    meta: &ReportMeta,
+    titles: &[&str],
+    rows: usize,
+) -> String {
+    let subject = report.subject;
+    let files = counted(meta.inputs.len() as u64, "file");
+    let mut lines = vec![format!("{} of {files}, {}", subject.noun, times(report))];
+    let mut totals: Vec<(&str, String)> = Vec::new();
+    let all = report.totals();
+    for (name, figure) in &all {
+        let text = match name == subject.error.0 {
+            true => format!("{}  (--where {})", figure.text(), word(subject.error.1)),
+            false => figure.text(),
+        };
+        totals.push((name.as_str(), text));
+    }
+    for ((title, _), spans) in subject.spans.iter().zip(&report.spans) {
+        if spans.count() > 0 {
+            totals.push((title, distribution(spans)));
+        }
+    }
+    totals.extend(counts(report));
+    for (name, count) in meta.drops.iter().chain(&meta.notes) {
+        if *count > 0 {
+            totals.push((name.as_str(), linkweir_record::human::thousands(*count)));
+        }
+    }
+    lines.push(screen::rows(&totals));
+    for table in &report.tables {
+        let found = report.rows(table, rows);
+        let Some(first) = found.first() else { continue };
+        let mut head = vec![table.by.as_str()];
+        head.extend(first.figures.iter().map(|(name, _)| name.as_str()));
+        head.push("records of the row");
+        let cells = found.iter().map(|row| {
+            let mut cells = vec![safe(&row.key)];
+            cells.extend(row.figures.iter().map(|(_, figure)| figure.text()));
+            let condition = row.condition.as_deref();
+            cells.push(condition.map_or_else(String::new, |condition| {
+                format!("--where {}", word(&safe(condition)))
+            }));
+            cells
+        });
+        let cells: Vec<Vec<String>> = cells.collect();
+        lines.push(format!("\nBy {}", table.by));
+        lines.extend(table::lines(&head, &cells));
+        lines.extend(report.note(table).map(|note| format!("  {note}")));
+    }
+    if !report.extreme.is_empty() {
+        lines.push(format!("\n{}", report.extreme_title()));
+        lines.extend(samples(titles, report.extreme.iter()));
+    }
+    lines.push(String::new());
+    lines.join("\n")
+}
+
+fn samples<'a>(titles: &[&str], samples: impl Iterator<Item = &'a Sample>) -> Vec<String> {
+    let mut head = vec!["record"];
+    head.extend(titles);
+    let cells = samples.map(|sample| {
+        let cells = std::iter::once(&sample.place).chain(&sample.cells);
+        cells.map(|cell| safe(cell)).collect()
+    });
+    let cells: Vec<Vec<String>> = cells.collect();
+    table::lines(&head, &cells)
+}
+
+/// Two reports side by side.
+pub(super) fn of_both(reports: [&StoredReport; 2], names: [&str; 2], rows: usize) -> String {
+    let [one, other] = reports;
+    let (totals, distributions) = compare(reports);
+    let mut lines = Vec::new();
+    for ((letter, name), report) in ["A", "B"].into_iter().zip(names).zip(reports) {
+        lines.push(format!("{letter}  {name}: {}", times(report)));
+    }
+    let text = |figures: &[Compared]| -> Vec<(String, String)> {
+        let rows = figures.iter();
+        rows.map(|of| (of.name.clone(), of.text())).collect()
+    };
+    let aligned = |pairs: &[(String, String)]| {
+        let rows: Vec<(&str, String)> = pairs
+            .iter()
+            .map(|(name, text)| (name.as_str(), text.clone()))
+            .collect();
+        screen::rows(&rows)
+    };
+    lines.push(aligned(&text(&totals)));
+    for (title, figures) in &distributions {
+        lines.push(format!("\n{title}"));
+        lines.push(aligned(&text(figures)));
+    }
+    for (a, b) in one.tables.iter().zip(&other.tables) {
+        let found = one.compared_rows(other, [a, b], rows);
+        let Some(first) = found.first() else { continue };
+        let mut head = vec![a.by.as_str()];
+        head.extend(first.figures.iter().map(|of| of.name.as_str()));
+        let cells: Vec<Vec<String>> = found
+            .iter()
+            .map(|row| {
+                let figures = row.figures.iter().map(Compared::text);
+                std::iter::once(safe(&row.key)).chain(figures).collect()
+            })
+            .collect();
+        lines.push(format!("\nBy {}", a.by));
+        lines.extend(table::lines(&head, &cells));
+    }
+    lines.push(
+        "\n▲ ▼  a percentile that differs by more than its histogram may err, of enough values\n"
+            .to_owned(),
+    );
+    lines.join("\n")
+}
+

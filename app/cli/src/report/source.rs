@@ -1,0 +1,290 @@
+//! Stored records of files, in whatever form they are.
+
+use std::io::{self, BufRead, BufReader};
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, anyhow, bail};
+use linkweir_capture::files_below;
+use linkweir_record::human::counted;
+use linkweir_record::stored::{Lines, kind_of, members};
+use linkweir_record::{RecordBatch as _, RecordKind, StoredBatch};
+
+use super::columns::{self, Columns};
+use crate::exit::Wrong;
+use crate::opened::Opened;
+
+/// Lines that are handed on at once.
+const BATCH: usize = 512;
+/// Bytes of the longest line.
+const MAX_LINE: usize = 4 << 20;
+/// Lines at the beginning of a file by which its kind is told.
+const FIRST_LINES: usize = 16;
+
+/// Takes a batch, the name of its file, and the line or row of each record of it; says whether there may be more.
+pub(super) type Each<'a, K> =
+    dyn FnMut(&StoredBatch<K>, &str, &dyn Fn(usize) -> u64) -> anyhow::Result<ControlFlow<()>> + 'a;
+
+/// A file of records, and what is wrong with it.
+#[derive(Debug)]
+pub(super) struct Source {
+    pub(super) name: String,
+    /// Lines or rows that were not read, and the place of the first with the cause.
+    pub(super) damaged: u64,
+    pub(super) first: Option<String>,
+    /// Why it ends too early.
+    pub(super) ended: Option<String>,
+    /// Columns that this version does not know.
+    pub(super) unknown: Vec<String>,
+    /// `line` or `row`.
+    pub(super) unit: &'static str,
+}
+
+impl Source {
+    const fn of(name: String) -> Self {
+        Self {
+            name,
+            damaged: 0,
+            first: None,
+            ended: None,
+            unknown: Vec::new(),
+            unit: "line",
+        }
+    }
+
+    /// What is wrong with it, one sentence each.
+    pub(super) fn complaints(&self) -> Vec<String> {
+        let mut all = Vec::new();
+        if let Some(first) = &self.first {
+            all.push(format!(
+                "{}: {} not read; {first}",
+                self.name,
+                counted(self.damaged, self.unit)
+            ));
+        }
+        if let Some(ended) = &self.ended {
+            all.push(format!("{}: {ended}; what is before it was read", self.name));
+        }
+        all
+    }
+
+    pub(super) const fn is_complete(&self) -> bool {
+        self.first.is_none() && self.ended.is_none()
+    }
+}
+
+/// An input that is open, and the kind of its records.
+pub(super) struct Input {
+    pub(super) name: String,
+    form: Form,
+    pub(super) kind: &'static str,
+}
+
+enum Form {
+    Lines(Opened),
+    Columns(Columns),
+}
+
+/// What a path is.
+pub(super) enum Found {
+    /// A file of records.
+    Input(Box<Input>),
+    /// A file without a byte: rotation makes such.
+    Empty,
+    /// One that cannot be read, from its beginning on.
+    Damaged(Source),
+    /// Something else.
+    Unknown,
+}
+
+/// The files that paths name, each once; whether the path named the file itself.
+pub(super) fn files(paths: &[PathBuf]) -> anyhow::Result<Vec<(PathBuf, bool)>> {
+    let mut files = Vec::new();
+    for path in paths {
+        if path.is_dir() {
+            let below = files_below(path);
+            if below.is_empty() {
+                bail!(Wrong(format!("{}: no file is in this directory", path.display())));
+            }
+            files.extend(below.into_iter().map(|file| (file, false)));
+        } else {
+            files.push((path.clone(), true));
+        }
+    }
+    let mut seen = std::collections::HashSet::new();
+    for (file, _) in &files {
+        let real = match file.as_path() == Path::new("-") {
+            true => file.clone(),
+            false => file.canonicalize().with_context(|| file.display().to_string())?,
+        };
+        if !seen.insert(real) {
+            bail!(Wrong(format!(
+                "{} is given twice: its records would count twice",
+                file.display()
+            )));
+        }
+    }
+    Ok(files)
+}
+
+impl Input {
+    /// Opens a file, and tells the kind of its records.
+    pub(super) fn open(path: &Path) -> anyhow::Result<Found> {
+        let opened = Opened::open(path)?;
+        if opened.beginning.is_empty() {
+            return Ok(Found::Empty);
+        }
+        if columns::is_one(&opened.beginning) {
+            let name = opened.name.clone();
+            return Ok(match columns::open(opened) {
+                Err(error) => Found::Damaged(Source {
+                    ended: Some(format!("{error:#}")),
+                    unit: "row",
+                    ..Source::of(name)
+                }),
+                Ok((columns, Some(kind)))  => Found::Input(Box::new(Self {
+                    name,
+                    form: Form::Columns(columns),
+                    kind,
+                })),
+                Ok((_, None)) => Found::Unknown,
+            });
+        }
+        let lines = opened.beginning.split(|byte| *byte == b'\n');
+        for line in lines.take(FIRST_LINES) {
+            let (names, own) = members(line);
+            let own = own.and_then(|own| kind_named(&own));
+            let kind = own.or_else(|| kind_of(names.iter().map(String::as_str)));
+            if let Some(kind) = kind {
+                return Ok(Found::Input(Box::new(Self {
+                    name: opened.name.clone(),
+                    form: Form::Lines(opened),
+                    kind,
+                })));
+            }
+        }
+        Ok(Found::Unknown)
+    }
+
+    /// Hands on all records with their lines or rows, the columns for which `wanted` holds, until `each` has enough.
+    pub(super) fn read<K: RecordKind>(
+        self,
+        wanted: &dyn Fn(usize) -> bool,
+        each: &mut Each<'_, K>,
+    ) -> anyhow::Result<(Source, ControlFlow<()>)> {
+        let mut source = Source::of(self.name);
+        let flow = match self.form {
+            Form::Columns(columns) => {
+                source.unit = "row";
+                columns.read(&mut source, wanted, each)?
+            }
+            Form::Lines(opened) => read_lines(opened, &mut source, wanted, each)?,
+        };
+        Ok((source, flow))
+    }
+}
+
+pub(super) fn kind_named(name: &str) -> Option<&'static str> {
+    let schemas = linkweir_record::ddl::KindSchema::all();
+    let schema = schemas.iter().find(|schema| schema.name == name);
+    schema.map(|schema| schema.name)
+}
+
+/// The kind of this name; the error lists them.
+pub(super) fn known_kind(name: &str) -> anyhow::Result<&'static str> {
+    kind_named(name).ok_or_else(|| {
+        let schemas = linkweir_record::ddl::KindSchema::all();
+        let names: Vec<&str> = schemas.iter().map(|schema| schema.name).collect();
+        anyhow!(Wrong(format!("--kind {name}: one of {}", names.join(", "))))
+    })
+}
+
+/// Reads JSON lines.
+fn read_lines<K: RecordKind>(
+    opened: Opened,
+    source: &mut Source,
+    wanted: &dyn Fn(usize) -> bool,
+    each: &mut Each<'_, K>,
+) -> anyhow::Result<ControlFlow<()>> {
+    let name = source.name.clone();
+    let mut bytes = BufReader::with_capacity(256 << 10, opened);
+    let mut reader = Lines::<K>::new(wanted);
+    let mut batch = StoredBatch::<K>::default();
+    let (mut line, mut numbers) = (Vec::new(), Vec::new());
+    let mut number = 0_u64;
+    let mut is_more = true;
+    while is_more {
+        number += 1;
+        let end = next_line(&mut bytes, &mut line);
+        let mut damage = |what: String| {
+            source.damaged += 1;
+            source.first.get_or_insert_with(|| format!("line {number}: {what}"));
+        };
+        match end {
+            Ok(end) => {
+                is_more = matches!(end, End::Line);
+                if line.is_empty() {
+                    // Nothing follows, or an empty line.
+                } else if line.len() > MAX_LINE {
+                    damage(format!("longer than {} MiB", MAX_LINE >> 20));
+                } else {
+                    match reader.read(&line, &mut batch) {
+                        Ok(()) => numbers.push(number),
+                        Err(error) if error.is_cut && matches!(end, End::File) => {
+                            source.ended = Some(format!("truncated in line {number}"));
+                        }
+                        Err(error) => damage(error.to_string()),
+                    }
+                }
+            }
+            Err(error) => {
+                source.ended = Some(format!("ends in line {number}: {error}"));
+                is_more = false;
+            }
+        }
+        if batch.len() >= BATCH || (!is_more && !batch.is_empty()) {
+            let place = |at: usize| numbers.get(at).copied().unwrap_or(0);
+            if each(&batch, &name, &place)?.is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
+            batch.clear();
+            numbers.clear();
+        }
+    }
+    source.unknown = reader.unknown().to_vec();
+    Ok(ControlFlow::Continue(()))
+}
+
+/// How a line ends.
+enum End {
+    Line,
+    File,
+}
+
+/// Reads a line without its end into `line`: of one that is too long only so much that this is seen.
+fn next_line(bytes: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<End> {
+    line.clear();
+    loop {
+        let there = match bytes.fill_buf() {
+            Ok(there) => there,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error),
+        };
+        if there.is_empty() {
+            return Ok(End::File);
+        }
+        let end = there.iter().position(|byte| *byte == b'\n');
+        let part = there.get(..end.unwrap_or(there.len())).unwrap_or_default();
+        if line.len() <= MAX_LINE {
+            line.extend_from_slice(part);
+        }
+        let length = part.len() + usize::from(end.is_some());
+        bytes.consume(length);
+        if end.is_some() {
+            if line.last() == Some(&b'\r') {
+                line.pop();
+            }
+            return Ok(End::Line);
+        }
+    }
+}
