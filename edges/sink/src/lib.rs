@@ -44,4 +44,4 @@ pub use output::io_error;
 pub use rotate::Rotation;
 pub use series::{announce_name, exists};
 pub use sink::open_sink;
-pub use table::{TableOptions, TimeStyle, line_cells, line_titles};
+pub use table::{LineCells, TableOptions, TimeStyle};

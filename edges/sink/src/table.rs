@@ -4,6 +4,7 @@
 //! file it is as long as it is. In text from the network `\` and bytes outside printable ASCII are `\xHH`.
 
 use std::io::Write as _;
+use std::marker::PhantomData;
 
 use linkweir_record::human::{scaled, span, to_f64};
 use linkweir_record::{Cell, LineCell, RecordKind, Value};
@@ -298,42 +299,54 @@ impl TableEncoder {
     }
 }
 
-/// The titles of [`line_cells`].
-#[must_use]
-pub fn line_titles<K: RecordKind>() -> Vec<&'static str> {
-    let cells = K::line().iter().filter(|cell| !is_bar(&cell.cell));
-    cells.map(|cell| cell.title).collect()
+/// The cells of a line of a record as texts, without bars; times as RFC 3339 has them, in UTC.
+#[derive(Debug)]
+pub struct LineCells<K> {
+    encoder: TableEncoder,
+    kind: PhantomData<fn() -> K>,
 }
 
-/// What stands in a line of a record, without bars; times as RFC 3339 has them, in UTC.
-#[must_use]
-pub fn line_cells<K: RecordKind>(view: &K::View<'_>) -> Vec<String> {
-    let mut encoder = TableEncoder::new::<K>(TableOptions::default());
-    let mut cells = Vec::new();
-    for at in 0..encoder.cells.len() {
-        let Some(placed) = encoder.cells.get(at) else {
-            continue;
-        };
-        if is_bar(&placed.cell.cell) {
-            continue;
+impl<K: RecordKind> Default for LineCells<K> {
+    fn default() -> Self {
+        let mut encoder = TableEncoder::new::<K>(TableOptions::default());
+        let is_bar = |cell: &Cell| matches!(cell, Cell::Bar(_));
+        encoder.cells.retain(|placed| !is_bar(&placed.cell.cell));
+        Self {
+            encoder,
+            kind: PhantomData,
         }
-        if let Cell::Moment(_) = placed.cell.cell {
-            let values = placed.columns.iter().map(|column| K::value(view, *column));
-            let moment = values.into_iter().find_map(|value| match value {
-                Value::TimeNs(nanos) | Value::Millis(nanos) => Some(format_date(nanos)),
-                _ => None,
-            });
-            cells.push(moment.unwrap_or_default());
-            continue;
-        }
-        encoder.fill::<K>(view, at, &mut Vec::new());
-        cells.push(String::from_utf8_lossy(&encoder.text).into_owned());
     }
-    cells
 }
 
-const fn is_bar(cell: &Cell) -> bool {
-    matches!(cell, Cell::Bar(_))
+impl<K: RecordKind> LineCells<K> {
+    /// Their titles.
+    #[must_use]
+    pub fn titles(&self) -> Vec<&'static str> {
+        let cells = self.encoder.cells.iter();
+        cells.map(|placed| placed.cell.title).collect()
+    }
+
+    /// Those of a record.
+    #[must_use]
+    pub fn of(&mut self, view: &K::View<'_>) -> Vec<String> {
+        let mut texts = Vec::with_capacity(self.encoder.cells.len());
+        for at in 0..self.encoder.cells.len() {
+            let placed = self.encoder.cells.get(at);
+            let moment = placed.filter(|placed| matches!(placed.cell.cell, Cell::Moment(_)));
+            if let Some(placed) = moment {
+                let mut values = placed.columns.iter().map(|column| K::value(view, *column));
+                let moment = values.find_map(|value| match value {
+                    Value::TimeNs(nanos) | Value::Millis(nanos) => Some(format_date(nanos)),
+                    _ => None,
+                });
+                texts.push(moment.unwrap_or_default());
+                continue;
+            }
+            self.encoder.fill::<K>(view, at, &mut Vec::new());
+            texts.push(String::from_utf8_lossy(&self.encoder.text).into_owned());
+        }
+        texts
+    }
 }
 
 const fn is_right(cell: &Cell) -> bool {

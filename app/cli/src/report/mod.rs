@@ -11,8 +11,10 @@ mod records;
 mod screen;
 mod source;
 
+use std::cell::{OnceCell, RefCell};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 use anyhow::{anyhow, bail};
 use linkweir_record::stored::StoredRecord;
@@ -22,7 +24,7 @@ use linkweir_record::{
 };
 use linkweir_report::ReportMeta;
 use linkweir_report::stored::{Sample, StoredReport, Subject, render_compared};
-use linkweir_sink::{line_cells, line_titles};
+use linkweir_sink::LineCells;
 
 pub(crate) use self::args::ReportArgs;
 use self::source::{Found, Input, Source};
@@ -289,14 +291,23 @@ fn summed<K: RecordKind>(
         }
     }
     let wanted = |column: usize| wanted.get(column).copied().unwrap_or_default();
+    let mut cells = LineCells::<Stored<K>>::default();
     let mut each = |batch: &StoredBatch<K>, name: &str, place: &dyn Fn(usize) -> u64| {
         for (at, view) in batch.views().enumerate() {
             if !choice.takes(&view) {
                 continue;
             }
-            let sample = || Sample {
-                place: format!("{name}:{}", place(at)),
-                cells: line_cells::<Stored<K>>(&view),
+            // Made at most once, for all that keep it.
+            let made = OnceCell::new();
+            let cells = RefCell::new(&mut cells);
+            let sample = || {
+                let sample = made.get_or_init(|| {
+                    Rc::new(Sample {
+                        place: format!("{name}:{}", place(at)),
+                        cells: cells.borrow_mut().of(&view),
+                    })
+                });
+                Rc::clone(sample)
             };
             let is_error = choice.error.matches(&view);
             report.record(&view, Stored::<K>::time_ns(&view), is_error, sample);
@@ -328,7 +339,7 @@ fn of_kind<K: RecordKind>(args: &ReportArgs, mut sets: Vec<Set>) -> anyhow::Resu
         done.push((report, meta));
     }
     let rows = usize::from(args.rows);
-    let titles = line_titles::<K>();
+    let titles = LineCells::<Stored<K>>::default().titles();
     let (text, html, json) = match done.as_slice() {
         [(report, meta)] => (
             screen::of_report(report, meta, &titles, rows),

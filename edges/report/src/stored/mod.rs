@@ -10,6 +10,8 @@ mod page;
 mod samples;
 mod subject;
 
+use std::rc::Rc;
+
 use linkweir_record::stored::StoredRecord;
 use linkweir_record::{Field, RecordKind};
 use linkweir_sketch::{BoundedCounts, Coarse, CoarseSeries, LogLinear, Payload, RateSeries, TopK};
@@ -61,6 +63,12 @@ impl Payload for Group {
         self.share.1 = self.share.1.saturating_add(other.share.1);
         self.spans.merge(&other.spans);
         self.samples.merge(&other.samples);
+    }
+
+    fn reset(&mut self) {
+        self.spans.reset();
+        self.samples.clear();
+        (self.records, self.errors, self.bytes, self.share) = (0, 0, 0, (0, 0));
     }
 }
 
@@ -191,7 +199,7 @@ impl StoredReport {
         view: &StoredRecord<'_>,
         time_ns: u64,
         is_error: bool,
-        sample: impl Fn() -> Sample,
+        sample: impl Fn() -> Rc<Sample>,
     ) {
         let sum = |columns: &[usize]| {
             let numbers = columns.iter().filter_map(|column| view.number(*column));
@@ -243,6 +251,7 @@ impl StoredReport {
         let rank = if self.subject.is_by_bytes { bytes } else { rank };
         for table in &mut self.tables {
             table.key.of(view, &mut self.key);
+            let is_full = table.groups.len() >= KEYS;
             let Some(group) = table.groups.record_n(&self.key, weight) else {
                 continue;
             };
@@ -254,7 +263,10 @@ impl StoredReport {
             if let Some(span) = span {
                 group.spans.record(span);
             }
-            group.samples.offer((is_error, rank), &sample);
+            // A key that only passes through a full table is not worth it.
+            if !is_full || group.records > 1 {
+                group.samples.offer((is_error, rank), &sample);
+            }
         }
     }
 }

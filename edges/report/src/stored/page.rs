@@ -63,7 +63,7 @@ impl StoredReport {
         }
         if !self.extreme.is_empty() {
             let html = samples_table(titles, self.extreme.iter());
-            page.section(self.extreme_title(), true, &html);
+            page.section(&self.extreme_title(), true, &html);
         }
         page.raw("</div>\n");
         page.finish(&format!(
@@ -74,10 +74,10 @@ impl StoredReport {
 
     /// What the list of single records has.
     #[must_use]
-    pub const fn extreme_title(&self) -> &'static str {
-        match self.subject.spans {
-            [] => "Largest",
-            _ => "Slowest",
+    pub fn extreme_title(&self) -> String {
+        match self.subject.spans.first() {
+            None => format!("Most {}", self.subject.bytes.0),
+            Some((title, _)) => format!("Longest {title}"),
         }
     }
 

@@ -1,5 +1,7 @@
 //! Some of many records, as they are shown.
 
+use std::rc::Rc;
+
 /// Records that a group keeps, unless it is made for another number.
 const DEFAULT: usize = 5;
 
@@ -19,7 +21,7 @@ type Rank = (bool, u64);
 #[derive(Debug, Clone)]
 pub struct Samples {
     most: usize,
-    kept: Vec<(Rank, Sample)>,
+    kept: Vec<(Rank, Rc<Sample>)>,
 }
 
 impl Default for Samples {
@@ -39,7 +41,7 @@ impl Samples {
     }
 
     /// Keeps a record if it is among the first; of equals the one that came earlier.
-    pub(crate) fn offer(&mut self, rank: Rank, sample: impl FnOnce() -> Sample) {
+    pub(crate) fn offer(&mut self, rank: Rank, sample: impl FnOnce() -> Rc<Sample>) {
         let at = self.kept.partition_point(|(there, _)| *there >= rank);
         if at >= self.most {
             return;
@@ -48,15 +50,19 @@ impl Samples {
         self.kept.insert(at.min(self.kept.len()), (rank, sample()));
     }
 
+    pub(crate) fn clear(&mut self) {
+        self.kept.clear();
+    }
+
     pub(crate) fn merge(&mut self, other: &Self) {
         for (rank, sample) in &other.kept {
-            self.offer(*rank, || sample.clone());
+            self.offer(*rank, || Rc::clone(sample));
         }
     }
 
     /// Those that are kept, the first by rank first.
     pub fn iter(&self) -> impl Iterator<Item = &Sample> {
-        self.kept.iter().map(|(_, sample)| sample)
+        self.kept.iter().map(|(_, sample)| sample.as_ref())
     }
 
     /// How many there are.
@@ -83,15 +89,17 @@ mod tests {
             .into_iter()
             .enumerate()
         {
-            samples.offer(rank, || Sample {
-                place: number.to_string(),
-                cells: Vec::new(),
+            samples.offer(rank, || {
+                Rc::new(Sample {
+                    place: number.to_string(),
+                    cells: Vec::new(),
+                })
             });
         }
         let places: Vec<&str> = samples.iter().map(|sample| sample.place.as_str()).collect();
         assert_eq!(places, ["5", "2", "1"]);
         let mut none = Samples::new(0);
-        none.offer((true, 1), Sample::default);
+        none.offer((true, 1), Rc::default);
         assert!(none.is_empty());
     }
 }
