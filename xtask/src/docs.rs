@@ -14,13 +14,14 @@ use anyhow::{Context as _, Result, bail};
 use std::path::Path;
 use std::process::Command;
 
-const MANUALS: [&str; 7] = [
+const MANUALS: [&str; 8] = [
     "docs/http.md",
     "docs/flows.md",
     "docs/gateway.md",
     "docs/load.md",
     "docs/lab.md",
     "docs/records.md",
+    "docs/reports.md",
     "docs/metrics.md",
 ];
 

@@ -121,7 +121,8 @@ pub(crate) struct ChoiceArgs {
     /// expression, ignoring case), `in (A, B)`, `and` `or` `not` and parentheses; a column alone asks whether it has a
     /// value, a comparison with an empty column is false. The beginning of a name up to a `_` is enough where it is
     /// the only one; an address may be a network; times and bytes take a unit (`500ms`, `64KiB`), without one they are
-    /// in that of the column, nanoseconds for most times. Text in quotes is compared letter by letter. Totals, the live view
+    /// in that of the column, nanoseconds for most times; a point in time may be a date (RFC 3339: `request_ts >=
+    /// 2026-11-01T00:00:00Z`). Text in quotes is compared letter by letter. Totals, the live view
     /// and reports still take everything.
     #[arg(long = "where", value_name = "EXPR")]
     pub(crate) condition: Option<String>,

@@ -162,7 +162,9 @@ impl Table {
         Ok((Self::of_reader(reader), described))
     }
 
-    fn of_reader(reader: impl Iterator<Item = Result<RecordBatch, ArrowError>> + Send + 'static) -> Self {
+    fn of_reader(
+        reader: impl Iterator<Item = Result<RecordBatch, ArrowError>> + Send + 'static,
+    ) -> Self {
         let batches = reader.map(|batch| batch.map_err(ColumnarError::from));
         Self {
             batches: Box::new(batches),
@@ -189,7 +191,10 @@ impl Table {
     ) -> Result<(Self, Described), SelectError> {
         let (builder, largest) = parquet(file)?;
         let metadata = builder.metadata().file_metadata().key_value_metadata();
-        let kind = metadata.into_iter().flatten().find(|pair| pair.key == KIND_KEY);
+        let kind = metadata
+            .into_iter()
+            .flatten()
+            .find(|pair| pair.key == KIND_KEY);
         let kind = kind.and_then(|pair| pair.value.clone());
         let described = Described::of(builder.schema(), kind);
         let names = choose(&described);
@@ -214,8 +219,8 @@ impl Table {
 /// A Parquet file, and the bytes of its largest column of a row group.
 fn parquet(file: File) -> Result<(ParquetRecordBatchReaderBuilder<File>, u64), SelectError> {
     let length = file.metadata().map_err(ColumnarError::from)?.len();
-    let builder = guarded(|| ParquetRecordBatchReaderBuilder::try_new(file))?
-        .map_err(ColumnarError::from)?;
+    let builder =
+        guarded(|| ParquetRecordBatchReaderBuilder::try_new(file))?.map_err(ColumnarError::from)?;
     let largest = vet::largest_column(builder.metadata(), length).map_err(ColumnarError::from)?;
     Ok((builder, largest))
 }

@@ -221,11 +221,7 @@ impl HttpReport {
 
 /// Distributions as the share of values above a span, with the percentiles of the first; `[x, noun]` are the label of
 /// the span and what has it.
-pub(super) fn spans_plot(
-    title: &str,
-    [x, noun]: [&str; 2],
-    curves: &[(&str, &LogLinear)],
-) -> Plot {
+pub(super) fn spans_plot(title: &str, [x, noun]: [&str; 2], curves: &[(&str, &LogLinear)]) -> Plot {
     let curve = |(name, times): &(&str, &LogLinear)| {
         // The axis is logarithmic.
         let points = times.ccdf().into_iter().filter(|(nanos, _)| *nanos > 0);
@@ -548,12 +544,7 @@ impl Clock {
     }
 
     /// Values over time: name, and time in nanoseconds and value of each point. Stray times are left out.
-    pub(super) fn lines(
-        &self,
-        title: &str,
-        y: Axis,
-        lines: Vec<(&str, Vec<(u64, f64)>)>,
-    ) -> Plot {
+    pub(super) fn lines(&self, title: &str, y: Axis, lines: Vec<(&str, Vec<(u64, f64)>)>) -> Plot {
         let is_shown = |time: u64| self.strays.is_none() || (self.start..self.end).contains(&time);
         let drawn = lines.into_iter().map(|(name, points)| {
             let points = points.into_iter().filter(|(time, _)| is_shown(*time));

@@ -11,8 +11,8 @@
 //! cut by the snap length still says how long it was on the wire.
 #![forbid(unsafe_code)]
 
-pub mod checksum;
 pub mod calendar;
+pub mod checksum;
 pub mod civil;
 pub mod decode;
 pub mod emit;

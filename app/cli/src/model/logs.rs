@@ -16,8 +16,8 @@ use linkweir_wire::nanos;
 
 use super::args::{LogArgs, LogForm, SpanArgs};
 use super::columns::{Columns, Stored, stored};
-use crate::opened::Opened;
 use super::{no_arrivals, wrong};
+use crate::opened::Opened;
 
 /// Bytes read at once.
 const CHUNK_BYTES: usize = 64 << 10;

@@ -11,9 +11,9 @@ use linkweir_record::human::{counted, span};
 use linkweir_wire::nanos;
 
 use super::args::{LogArgs, LogForm, SeriesArgs, SpanArgs};
-use crate::opened::Opened;
 use super::table::{self, Irregular, Regular, Table};
 use super::{logs, sessions, wrong};
+use crate::opened::Opened;
 
 /// Bins where nothing else says how long they are.
 const DEFAULT_BIN: Duration = Duration::from_secs(10);

@@ -91,7 +91,13 @@ pub(crate) struct ReportArgs {
     pub(crate) format: Option<Format>,
 
     /// Write only these columns of the records, in this order, in `text`, `jsonl`, `csv` and `spreadsheet` [default: those of the format].
-    #[arg(long, value_name = "COLUMN,...", help_heading = "Output", requires = "wants_records", value_delimiter = ',')]
+    #[arg(
+        long,
+        value_name = "COLUMN,...",
+        help_heading = "Output",
+        requires = "wants_records",
+        value_delimiter = ','
+    )]
     pub(crate) fields: Vec<String>,
 
     /// Show times in a table of records as time of day here (`local`) or in UTC (`utc`), in seconds since 1970 (`epoch`), or

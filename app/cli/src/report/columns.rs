@@ -50,7 +50,7 @@ pub(super) fn open(opened: Opened) -> anyhow::Result<(Columns, Option<&'static s
         }
     };
     let own = described.kind.as_deref().and_then(kind_named);
-    let kind = own.or_else(|| kind_of(described.columns.iter().map(String::as_str)));
+    let kind = own.or_else(|| kind_of(&described.columns));
     Ok((Columns { form, described }, kind))
 }
 

@@ -28,10 +28,10 @@ use linkweir_sink::LineCells;
 
 pub(crate) use self::args::ReportArgs;
 use self::source::{Found, Input, Source};
+use crate::conflicts;
 use crate::exit::{Exit, Wrong, warn};
 use crate::files::{command_line, is_stdout, print};
 use crate::outputs::{AtEnd, restrict_reader};
-use crate::conflicts;
 
 /// Runs the command.
 pub(crate) fn run(args: &ReportArgs) -> anyhow::Result<Exit> {
@@ -100,7 +100,10 @@ impl Set {
         kind: &mut Option<&'static str>,
         is_asked: bool,
     ) -> anyhow::Result<Self> {
-        let names: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
+        let names: Vec<String> = paths
+            .iter()
+            .map(|path| path.display().to_string())
+            .collect();
         let mut set = Self {
             name: names.join(", "),
             files: Vec::new(),
@@ -127,7 +130,10 @@ impl Set {
                 Found::Empty => {}
                 Found::Damaged(source) => set.read.push(source),
                 Found::Unknown if is_named => {
-                    bail!("{}: no records of linkweir (JSON lines, Parquet, a stream of Arrow)", path.display())
+                    bail!(
+                        "{}: no records of linkweir (JSON lines, Parquet, a stream of Arrow)",
+                        path.display()
+                    )
                 }
                 Found::Unknown => set.passed += 1,
             }
@@ -151,11 +157,14 @@ struct Choice<K: RecordKind> {
 impl<K: RecordKind> Choice<K> {
     fn read(args: &ReportArgs, subject: &Subject) -> anyhow::Result<Self> {
         let filter = |text: &str| {
-            Filter::<Stored<K>>::read(text).map_err(|error| anyhow!(Wrong(format!("--where: {error}"))))
+            Filter::<Stored<K>>::read(text)
+                .map_err(|error| anyhow!(Wrong(format!("--where: {error}"))))
         };
         let names = |name: &str| {
             let condition = args.condition.as_deref().unwrap_or_default();
-            condition.split(|c: char| !c.is_alphanumeric() && c != '_').any(|word| word == name)
+            condition
+                .split(|c: char| !c.is_alphanumeric() && c != '_')
+                .any(|word| word == name)
         };
         let again = subject.again.filter(|(name, _)| !names(name));
         Ok(Self {
@@ -172,8 +181,16 @@ impl<K: RecordKind> Choice<K> {
 
     /// The columns that it reads.
     fn columns(&self) -> Vec<usize> {
-        let filters = [self.condition.as_ref(), Some(&self.error), self.again.as_ref()];
-        filters.into_iter().flatten().flat_map(Filter::columns).collect()
+        let filters = [
+            self.condition.as_ref(),
+            Some(&self.error),
+            self.again.as_ref(),
+        ];
+        filters
+            .into_iter()
+            .flatten()
+            .flat_map(Filter::columns)
+            .collect()
     }
 
     /// Whether a record is one of those.
@@ -284,8 +301,14 @@ fn summed<K: RecordKind>(
     let line = K::line().iter().flat_map(|cell| cell.cell.columns());
     let line = line.filter_map(K::column);
     let times = K::fields().iter().enumerate();
-    let times = times.filter(|(_, field)| field.kind.is_time()).map(|(at, _)| at);
-    for column in line.chain(times).chain(choice.columns()).chain(report.columns()) {
+    let times = times
+        .filter(|(_, field)| field.kind.is_time())
+        .map(|(at, _)| at);
+    for column in line
+        .chain(times)
+        .chain(choice.columns())
+        .chain(report.columns())
+    {
         if let Some(is_wanted) = wanted.get_mut(column) {
             *is_wanted = true;
         }
@@ -330,8 +353,16 @@ fn of_kind<K: RecordKind>(args: &ReportArgs, mut sets: Vec<Set>) -> anyhow::Resu
         let choice = Choice::<K>::read(args, subject)?;
         return records::write(args, sets, choice);
     }
-    let page = AtEnd::open("--report", args.report.as_deref(), args.files.existing(false))?;
-    let summary = AtEnd::open("--summary", args.summary.as_deref(), args.files.existing(false))?;
+    let page = AtEnd::open(
+        "--report",
+        args.report.as_deref(),
+        args.files.existing(false),
+    )?;
+    let summary = AtEnd::open(
+        "--summary",
+        args.summary.as_deref(),
+        args.files.existing(false),
+    )?;
     let mut done = Vec::new();
     for set in &mut sets {
         let (report, choice) = summed::<K>(args, subject, set)?;
@@ -356,13 +387,18 @@ fn of_kind<K: RecordKind>(args: &ReportArgs, mut sets: Vec<Set>) -> anyhow::Resu
             };
             (
                 screen::of_both([one, other], names, rows),
-                page.is_some().then(|| render_compared([one, other], &meta, rows)),
+                page.is_some()
+                    .then(|| render_compared([one, other], &meta, rows)),
                 document::of_both([one, other], names, rows),
             )
         }
         _ => bail!("there are no records in the input"),
     };
-    let is_taken = args.report.iter().chain(&args.summary).any(|to| is_stdout(to));
+    let is_taken = args
+        .report
+        .iter()
+        .chain(&args.summary)
+        .any(|to| is_stdout(to));
     if !args.quiet && !is_taken {
         print(&text)?;
     }

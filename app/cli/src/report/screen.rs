@@ -162,4 +162,3 @@ pub(super) fn of_both(reports: [&StoredReport; 2], names: [&str; 2], rows: usize
     );
     lines.join("\n")
 }
-

@@ -63,7 +63,10 @@ impl Source {
             ));
         }
         if let Some(ended) = &self.ended {
-            all.push(format!("{}: {ended}; what is before it was read", self.name));
+            all.push(format!(
+                "{}: {ended}; what is before it was read",
+                self.name
+            ));
         }
         all
     }
@@ -104,7 +107,10 @@ pub(super) fn files(paths: &[PathBuf]) -> anyhow::Result<Vec<(PathBuf, bool)>> {
         if path.is_dir() {
             let below = files_below(path);
             if below.is_empty() {
-                bail!(Wrong(format!("{}: no file is in this directory", path.display())));
+                bail!(Wrong(format!(
+                    "{}: no file is in this directory",
+                    path.display()
+                )));
             }
             files.extend(below.into_iter().map(|file| (file, false)));
         } else {
@@ -115,7 +121,9 @@ pub(super) fn files(paths: &[PathBuf]) -> anyhow::Result<Vec<(PathBuf, bool)>> {
     for (file, _) in &files {
         let real = match file.as_path() == Path::new("-") {
             true => file.clone(),
-            false => file.canonicalize().with_context(|| file.display().to_string())?,
+            false => file
+                .canonicalize()
+                .with_context(|| file.display().to_string())?,
         };
         if !seen.insert(real) {
             bail!(Wrong(format!(
@@ -142,7 +150,7 @@ impl Input {
                     unit: "row",
                     ..Source::of(name)
                 }),
-                Ok((columns, Some(kind)))  => Found::Input(Box::new(Self {
+                Ok((columns, Some(kind))) => Found::Input(Box::new(Self {
                     name,
                     form: Form::Columns(columns),
                     kind,
@@ -154,7 +162,7 @@ impl Input {
         for line in lines.take(FIRST_LINES) {
             let (names, own) = members(line);
             let own = own.and_then(|own| kind_named(&own));
-            let kind = own.or_else(|| kind_of(names.iter().map(String::as_str)));
+            let kind = own.or_else(|| kind_of(&names));
             if let Some(kind) = kind {
                 return Ok(Found::Input(Box::new(Self {
                     name: opened.name.clone(),
@@ -218,7 +226,9 @@ fn read_lines<K: RecordKind>(
         let end = next_line(&mut bytes, &mut line);
         let mut damage = |what: String| {
             source.damaged += 1;
-            source.first.get_or_insert_with(|| format!("line {number}: {what}"));
+            source
+                .first
+                .get_or_insert_with(|| format!("line {number}: {what}"));
         };
         match end {
             Ok(end) => {

@@ -48,6 +48,7 @@ mod merge;
 mod model;
 mod packets;
 mod privileges;
+mod report;
 mod sample;
 mod settings;
 mod signals;

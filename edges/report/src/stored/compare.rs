@@ -1,5 +1,7 @@
 //! Two sets of records side by side.
 
+use std::collections::BTreeMap;
+
 use linkweir_record::human::{percent, to_f64};
 use linkweir_sketch::Coarse;
 
@@ -11,6 +13,11 @@ const ENOUGH: [u64; 3] = [20, 100, 500];
 /// How much too large a percentile may be, as one in so many: of all records, and of a group.
 const FINE: u64 = 1024;
 const COARSE: u64 = 8;
+
+/// A key, and whether it was cut off.
+type Name<'a> = (&'a [u8], bool);
+/// The weight and the group of a key in both sets.
+type Both<'a> = [Option<(u64, &'a Group)>; 2];
 
 /// Whether a percentile is another one in the second set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -130,10 +137,14 @@ pub fn compare(reports: [&StoredReport; 2]) -> (Vec<Compared>, Vec<(&'static str
 impl StoredReport {
     /// The first rows of a table of two reports, by the sum of their weights.
     #[must_use]
-    pub fn compared_rows(&self, other: &Self, tables: [&Table; 2], most: usize) -> Vec<ComparedRow> {
+    pub fn compared_rows(
+        &self,
+        other: &Self,
+        tables: [&Table; 2],
+        most: usize,
+    ) -> Vec<ComparedRow> {
         let none = Group::default();
-        let mut keys: std::collections::BTreeMap<(&[u8], bool), [Option<(u64, &Group)>; 2]> =
-            std::collections::BTreeMap::new();
+        let mut keys: BTreeMap<Name<'_>, Both<'_>> = BTreeMap::new();
         for (side, table) in tables.iter().enumerate() {
             for entry in table.groups.entries() {
                 let both = keys.entry((entry.key, entry.is_truncated)).or_default();
@@ -143,7 +154,7 @@ impl StoredReport {
             }
         }
         let mut all: Vec<_> = keys.into_iter().collect();
-        let weight = |both: &[Option<(u64, &Group)>; 2]| {
+        let weight = |both: &Both<'_>| {
             let weights = both.iter().flatten().map(|(weight, _)| *weight);
             weights.fold(0_u64, u64::saturating_add)
         };
@@ -151,7 +162,7 @@ impl StoredReport {
         all.sort_by_key(|(_, both)| std::cmp::Reverse(weight(both)));
         all.truncate(most);
         let key = tables[0].key;
-        let row = |((bytes, is_truncated), both): ((&[u8], bool), [Option<(u64, &Group)>; 2])| {
+        let row = |((bytes, is_truncated), both): (Name<'_>, Both<'_>)| {
             let groups = both.map(|of| of.map_or(&none, |(_, group)| group));
             ComparedRow {
                 key: key.shown(bytes, is_truncated),

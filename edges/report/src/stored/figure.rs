@@ -84,11 +84,8 @@ impl KeyRow<'_> {
 }
 
 /// The percentiles that are shown, in thousandths, and from how many values on: of fewer none is expected above.
-pub(super) const PERCENTILES: [(&str, u16, u64); 3] = [
-    ("p50", 500, 2),
-    ("p95", 950, 20),
-    ("p99", 990, 100),
-];
+pub(super) const PERCENTILES: [(&str, u16, u64); 3] =
+    [("p50", 500, 2), ("p95", 950, 20), ("p99", 990, 100)];
 
 /// A percentile, where the values are enough for it.
 pub(super) fn percentile(spans: &Coarse, per_mille: u16, enough: u64) -> Option<u64> {
@@ -171,7 +168,10 @@ impl StoredReport {
         let subject = self.subject;
         let mut figures = vec![
             (subject.noun.to_owned(), Figure::Count(group.records)),
-            ("share".to_owned(), Figure::Share(group.records, self.records)),
+            (
+                "share".to_owned(),
+                Figure::Share(group.records, self.records),
+            ),
             (subject.error.0.to_owned(), Figure::Count(group.errors)),
         ];
         if !subject.spans.is_empty() {
@@ -186,7 +186,10 @@ impl StoredReport {
             figures.push((subject.bytes.0.to_owned(), Figure::Bytes(group.bytes)));
         }
         if let Some((title, ..)) = subject.share {
-            figures.push((title.to_owned(), Figure::Share(group.share.0, group.share.1)));
+            figures.push((
+                title.to_owned(),
+                Figure::Share(group.share.0, group.share.1),
+            ));
         }
         figures
     }
@@ -197,7 +200,9 @@ impl StoredReport {
         let top = table.groups.top(most);
         let row = |entry: TopEntry<'a, Group>| KeyRow {
             key: table.key.shown(entry.key, entry.is_truncated),
-            condition: table.key.condition(self.fields, entry.key, entry.is_truncated),
+            condition: table
+                .key
+                .condition(self.fields, entry.key, entry.is_truncated),
             weight: entry.count,
             error: entry.error,
             figures: self.of_group(entry.payload),

@@ -139,7 +139,10 @@ fn quoted(bytes: &[u8]) -> String {
             match letter {
                 '"' | '\\' => out.extend(['\\', letter]),
                 letter if letter.is_control() => {
-                    letter.encode_utf8(&mut [0; 4]).bytes().for_each(|byte| hex(byte, &mut out));
+                    letter
+                        .encode_utf8(&mut [0; 4])
+                        .bytes()
+                        .for_each(|byte| hex(byte, &mut out));
                 }
                 letter => out.push(letter),
             }
@@ -154,8 +157,23 @@ fn pattern(bytes: &[u8]) -> String {
     let mut out = String::new();
     for byte in bytes {
         match byte {
-            b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z' | b'/' | b'_' | b'-' | b' ' | b'%' | b'=' | b'&' | b','
-            | b':' | b';' | b'@' | b'~' | b'<' | b'>' => out.push(char::from(*byte)),
+            b'0'..=b'9'
+            | b'a'..=b'z'
+            | b'A'..=b'Z'
+            | b'/'
+            | b'_'
+            | b'-'
+            | b' '
+            | b'%'
+            | b'='
+            | b'&'
+            | b','
+            | b':'
+            | b';'
+            | b'@'
+            | b'~'
+            | b'<'
+            | b'>' => out.push(char::from(*byte)),
             b'!'..=b'~' => out.extend(['\\', char::from(*byte)]),
             byte => hex(*byte, &mut out),
         }
@@ -165,5 +183,7 @@ fn pattern(bytes: &[u8]) -> String {
 
 fn hex(byte: u8, out: &mut String) {
     out.push_str("\\x");
-    out.extend([byte >> 4, byte & 15].map(|digit| char::from_digit(digit.into(), 16).unwrap_or('0')));
+    out.extend(
+        [byte >> 4, byte & 15].map(|digit| char::from_digit(digit.into(), 16).unwrap_or('0')),
+    );
 }

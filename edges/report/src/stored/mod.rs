@@ -248,7 +248,11 @@ impl StoredReport {
             true => bytes.max(1),
             false => 1,
         };
-        let rank = if self.subject.is_by_bytes { bytes } else { rank };
+        let rank = if self.subject.is_by_bytes {
+            bytes
+        } else {
+            rank
+        };
         for table in &mut self.tables {
             table.key.of(view, &mut self.key);
             let is_full = table.groups.len() >= KEYS;
@@ -270,4 +274,3 @@ impl StoredReport {
         }
     }
 }
-

@@ -34,7 +34,11 @@ impl StoredReport {
                 &curves,
             );
             page.section("Distributions", false, &(plot.svg() + &plot.table()));
-            page.section(&format!("Percentiles: {title}"), false, &percentile_bars(first, "record"));
+            page.section(
+                &format!("Percentiles: {title}"),
+                false,
+                &percentile_bars(first, "record"),
+            );
             let plot = self.over_time(&clock, title);
             page.section(
                 &format!("Over time: {title}"),
@@ -50,7 +54,7 @@ impl StoredReport {
                 (self.subject.error.0, &self.errors_at),
             ],
         );
-        let heading = format!("{} over time", self.subject.noun);
+        let heading = format!("Rate of {}", self.subject.noun);
         page.section(&heading, false, &(plot.svg() + &plot.table()));
         for ((title, column), counts) in self.subject.counts.iter().zip(&self.counts) {
             if counts.total() > 0 {
@@ -59,7 +63,11 @@ impl StoredReport {
             }
         }
         for table in &self.tables {
-            page.section(&format!("By {}", table.by), true, &self.group_table(table, titles, rows));
+            page.section(
+                &format!("By {}", table.by),
+                true,
+                &self.group_table(table, titles, rows),
+            );
         }
         if !self.extreme.is_empty() {
             let html = samples_table(titles, self.extreme.iter());
@@ -90,7 +98,7 @@ impl StoredReport {
         let subject = self.subject;
         cards.push((thousands(self.records), subject.noun, false));
         cards.push((thousands(self.errors), subject.error.0, false));
-        cards.push((percent(self.errors, self.records), "of them", false));
+        cards.push((percent(self.errors, self.records), "share of them", false));
         if !subject.bytes.1.is_empty() {
             cards.push((Figure::Bytes(self.bytes).text(), subject.bytes.0, false));
         }
@@ -106,12 +114,21 @@ impl StoredReport {
     }
 
     fn over_time(&self, clock: &Clock, title: &str) -> crate::plot::Plot {
+        let width = self.spans_at.width_ns();
         let line = |name, per_mille: u16| {
-            let points = self.spans_at.bins();
-            let points = points.filter_map(|(at, spans)| {
-                Some((at, to_f64(spans.quantile(per_mille)?.max(1)) / 1e9))
-            });
-            (name, points.collect())
+            let mut points: Vec<(u64, f64)> = Vec::new();
+            for (at, spans) in self.spans_at.bins() {
+                let Some(quantile) = spans.quantile(per_mille) else {
+                    continue;
+                };
+                let last = points.last().map(|(last, _)| *last);
+                // Nothing is drawn over bins without a record.
+                if let Some(last) = last.filter(|last| at > last.saturating_add(width)) {
+                    points.push((last.saturating_add(width), f64::NAN));
+                }
+                points.push((at, to_f64(quantile.max(1)) / 1e9));
+            }
+            (name, points)
         };
         clock.lines(
             title,
@@ -124,7 +141,10 @@ impl StoredReport {
         let rows = self.rows(table, most);
         let heaviest = rows.first().map_or(1, |row| row.weight).max(1);
         let names = rows.first().map(|row| row.figures.as_slice());
-        let names = names.unwrap_or_default().iter().map(|(name, _)| name.as_str());
+        let names = names
+            .unwrap_or_default()
+            .iter()
+            .map(|(name, _)| name.as_str());
         let head: Vec<&str> = std::iter::once(table.by.as_str()).chain(names).collect();
         let bar = |row: &KeyRow<'_>| BarRow {
             key: row.key.clone(),
@@ -170,7 +190,9 @@ pub fn render_compared(reports: [&StoredReport; 2], meta: &ReportMeta, rows: usi
         let names = found.first().map(|row| row.figures.as_slice());
         let names = names.unwrap_or_default().iter().map(|of| of.name.as_str());
         let head: Vec<&str> = std::iter::once(a.by.as_str()).chain(names).collect();
-        let lines = found.iter().map(|row| (row.key.clone(), cells(&row.figures)));
+        let lines = found
+            .iter()
+            .map(|row| (row.key.clone(), cells(&row.figures)));
         page.section(&format!("By {}", a.by), true, &table(&head, lines));
     }
     page.raw("</div>\n");
@@ -199,8 +221,13 @@ fn more(row: &KeyRow<'_>, titles: &[&str]) -> String {
 }
 
 fn samples_table<'a>(titles: &[&str], samples: impl Iterator<Item = &'a Sample>) -> String {
-    let head: Vec<&str> = std::iter::once("record").chain(titles.iter().copied()).collect();
-    table(&head, samples.map(|sample| (sample.place.clone(), sample.cells.clone())))
+    let head: Vec<&str> = std::iter::once("record")
+        .chain(titles.iter().copied())
+        .collect();
+    table(
+        &head,
+        samples.map(|sample| (sample.place.clone(), sample.cells.clone())),
+    )
 }
 
 fn counts_table(column: &str, noun: &str, counts: &BoundedCounts) -> String {

@@ -85,9 +85,16 @@ mod tests {
     #[test]
     fn errors_and_long_ones_stay() {
         let mut samples = Samples::new(3);
-        for (number, rank) in [(false, 5), (false, 9), (true, 1), (false, 9), (false, 7), (true, 2)]
-            .into_iter()
-            .enumerate()
+        for (number, rank) in [
+            (false, 5),
+            (false, 9),
+            (true, 1),
+            (false, 9),
+            (false, 7),
+            (true, 2),
+        ]
+        .into_iter()
+        .enumerate()
         {
             samples.offer(rank, || {
                 Rc::new(Sample {

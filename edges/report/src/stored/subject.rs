@@ -72,10 +72,7 @@ pub static SUBJECTS: [Subject; 6] = [
         ],
         bytes: ("payload", &["c_bytes_all", "s_bytes_all"]),
         is_by_bytes: true,
-        error: (
-            "failed",
-            "conn_state in (S0, REJ, RSTOS0, RSTRH, SH, SHR)",
-        ),
+        error: ("failed", "conn_state in (S0, REJ, RSTOS0, RSTRH, SH, SHR)"),
         share: Some((
             "retransmitted",
             &["c_pkts_retx", "s_pkts_retx"],

@@ -180,7 +180,9 @@ fn moment(text: &str, unit_ns: f64) -> Result<u64, String> {
         return Ok(nanos);
     }
     span(text, unit_ns).map_err(|_| {
-        format!("`{text}` is not a valid time: write 2026-11-01T00:00:00Z (RFC 3339), 1.5s or a number")
+        format!(
+            "`{text}` is not a valid time: write 2026-11-01T00:00:00Z (RFC 3339), 1.5s or a number"
+        )
     })
 }
 

@@ -131,7 +131,8 @@ impl<K: RecordKind> Lines<K> {
             return;
         }
         let name = key.get(..MAX_NAME).unwrap_or(key);
-        self.unknown.push(String::from_utf8_lossy(name).into_owned());
+        self.unknown
+            .push(String::from_utf8_lossy(name).into_owned());
     }
 
     fn member(

@@ -284,17 +284,18 @@ impl<K: RecordKind> RecordKind for Stored<K> {
 
 /// The kind whose columns have these names: that with the most of them, of at least half of them.
 #[must_use]
-pub fn kind_of<'a>(names: impl Iterator<Item = &'a str> + Clone) -> Option<&'static str> {
-    let all = names.clone().count();
+pub fn kind_of<S: AsRef<str>>(names: &[S]) -> Option<&'static str> {
     let known = |schema: &KindSchema| {
-        let names = names.clone();
-        names.filter(|name| schema.field(name).is_some()).count()
+        let names = names.iter();
+        names
+            .filter(|name| schema.field(name.as_ref()).is_some())
+            .count()
     };
     let schemas = KindSchema::all();
     // The first of equals.
     let best = schemas.iter().rev().max_by_key(|schema| known(schema))?;
     let found = known(best);
-    (found > 0 && found * 2 >= all).then_some(best.name)
+    (found > 0 && found * 2 >= names.len()).then_some(best.name)
 }
 
 /// The byte of the `xHH` that stands behind a backslash, and what follows.

@@ -21,8 +21,8 @@ use linkweir_model::log::MOST_LINE_BYTES;
 pub(super) use regular::{Irregular, Regular};
 
 use super::args::{SeriesArgs, SpanArgs};
-use crate::opened::Opened;
 use super::wrong;
+use crate::opened::Opened;
 use cell::{Unit, cells, count, time};
 use plan::{Kind, NoPlan, Plan};
 
