@@ -19,7 +19,7 @@ task=${1:-build}
 # librdkafka is C, and asks for a C++ compiler too.
 base="gcc:cc g++:c++ make:make libc6-dev: libssl-dev: pkg-config:pkg-config ca-certificates:"
 lab="iproute2:ip ethtool:ethtool util-linux:unshare procps:sysctl iptables:iptables nftables:nft nginx:nginx clamav-daemon:clamd"
-tests="$lab aria2:aria2c opentracker:opentracker mktorrent:mktorrent nfdump:nfcapd rsyslog:rsyslogd rrdtool:rrdtool rrdcached:rrdcached chromium:chromium python3-venv: prometheus:prometheus systemd:systemd-analyze openssl:openssl tshark:tshark libpcap0.8: gzip:gzip zstd:zstd xz-utils:xz lz4:lz4 wrk:wrk curl:curl nghttp2-client:nghttp tcpdump:tcpdump openjdk-17-jre-headless:java maven:mvn"
+tests="$lab aria2:aria2c opentracker:opentracker mktorrent:mktorrent nfdump:nfcapd rsyslog:rsyslogd rrdtool:rrdtool rrdcached:rrdcached chromium:chromium python3-venv: prometheus:prometheus systemd:systemd-analyze openssl:openssl c-icap:c-icap libc-icap-mod-virus-scan: tshark:tshark libpcap0.8: gzip:gzip zstd:zstd xz-utils:xz lz4:lz4 wrk:wrk curl:curl nghttp2-client:nghttp tcpdump:tcpdump openjdk-17-jre-headless:java maven:mvn"
 case $task in
 build) needed=$base ;;
 demo) needed="$base $lab" ;;

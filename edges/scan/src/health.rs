@@ -3,6 +3,8 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use crate::icap::Offer;
+
 /// First break between two attempts; the very first attempt has none before it.
 const FIRST_BREAK: Duration = Duration::from_millis(50);
 /// Longest break.
@@ -23,6 +25,8 @@ pub(crate) struct Health {
     answered_ns: u64,
     /// What it says it is.
     pub(crate) version: String,
+    /// What an ICAP service supports, as it said last.
+    pub(crate) offer: Offer,
     /// The addresses of its name, as last looked up.
     pub(crate) addresses: Vec<SocketAddr>,
 }

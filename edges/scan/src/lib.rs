@@ -1,4 +1,4 @@
-//! Virus scanning by clamd, off the packet path.
+//! Virus scanning by clamd or an ICAP service, off the packet path.
 //!
 //! ```text
 //! queue thread ─ ScanClient::submit ─► gathered ─ last chunk ─► ready ─► worker ─ INSTREAM ─► clamd
@@ -25,6 +25,7 @@
 #![forbid(unsafe_code)]
 
 mod health;
+mod icap;
 mod link;
 mod options;
 mod queue;
@@ -35,7 +36,7 @@ mod shared;
 mod status;
 mod threads;
 
-pub use options::{Address, AddressError, ScannerOptions};
+pub use options::{Address, AddressError, Protocol, ScannerOptions};
 pub use scanner::ScanClient;
 pub use scanner::{ScanStartError, Scanner};
 pub use status::{FailureCause, Failures, ScannerStatus};

@@ -81,9 +81,9 @@ pub(crate) enum LinkError {
     TimedOut,
     #[error("the scanner was stopped")]
     Stopped,
-    #[error("clamd closed the connection")]
+    #[error("the scanner closed the connection")]
     Closed,
-    #[error("invalid reply from clamd")]
+    #[error("invalid reply from the scanner")]
     Garbage,
     #[error("{0}")]
     Io(#[from] io::Error),
@@ -194,6 +194,46 @@ impl Link {
                         Some(_) => return Err(LinkError::Garbage),
                         None if answer.len() >= MAX_ANSWER => return Err(LinkError::Garbage),
                         None => {}
+                    }
+                }
+                Err(Errno::AGAIN) => {
+                    self.wait(PollFlags::IN, until)?;
+                }
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(io::Error::from(error).into()),
+            }
+        }
+    }
+
+    /// Reads an answer of another form into `answer`, until `is_enough` of it is there.
+    pub(crate) fn receive_until(
+        &self,
+        answer: &mut Vec<u8>,
+        is_enough: impl Fn(&[u8]) -> bool,
+        until: Until<'_>,
+    ) -> Result<(), LinkError> {
+        answer.clear();
+        self.receive_more_until(answer, is_enough, until)
+    }
+
+    /// The same behind what is there already.
+    pub(crate) fn receive_more_until(
+        &self,
+        answer: &mut Vec<u8>,
+        is_enough: impl Fn(&[u8]) -> bool,
+        until: Until<'_>,
+    ) -> Result<(), LinkError> {
+        let mut buffer = [0_u8; 512];
+        loop {
+            match recv(&self.socket, &mut buffer, RecvFlags::empty()) {
+                Ok((0, _)) | Err(Errno::CONNRESET) => return Err(LinkError::Closed),
+                Ok((count, _)) => {
+                    answer.extend_from_slice(buffer.get(..count).unwrap_or_default());
+                    if is_enough(answer) {
+                        return Ok(());
+                    }
+                    if answer.len() >= 4 * MAX_ANSWER {
+                        return Err(LinkError::Garbage);
                     }
                 }
                 Err(Errno::AGAIN) => {

@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use thiserror::Error;
 
+use crate::icap::Service;
+
 /// Where clamd listens.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Address {
@@ -63,11 +65,26 @@ impl fmt::Display for Address {
     }
 }
 
+/// How the scanner is spoken to.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Protocol {
+    /// clamd(8): `INSTREAM`.
+    #[default]
+    Clamd,
+    /// ICAP (RFC 3507): `RESPMOD`, with preview and 204 as the service supports them.
+    Icap {
+        /// The name of the service: `virus_scan`.
+        service: String,
+    },
+}
+
 /// How a [`Scanner`](crate::Scanner) works.
 #[derive(Debug, Clone)]
 pub struct ScannerOptions {
     /// Where clamd listens.
     pub address: Address,
+    /// How it is spoken to.
+    pub protocol: Protocol,
     /// Scans that clamd works on at the same time: one connection and one thread each. At least 1;
     /// more than clamd's `MaxThreads` only wait there.
     pub connections: usize,
@@ -97,6 +114,7 @@ impl ScannerOptions {
     pub const fn new(address: Address) -> Self {
         Self {
             address,
+            protocol: Protocol::Clamd,
             connections: 4,
             timeout: Duration::from_secs(5),
             max_scan_bytes: 25 << 20,
@@ -105,6 +123,28 @@ impl ScannerOptions {
             spool_bytes: 1 << 30,
             scans_per_connection: 1000,
             probe_interval: Duration::from_secs(10),
+        }
+    }
+
+    /// What the scanner is called in messages.
+    pub(crate) const fn name(&self) -> &'static str {
+        match self.protocol {
+            Protocol::Clamd => "clamd",
+            Protocol::Icap { .. } => "the ICAP service",
+        }
+    }
+
+    /// The ICAP service, where it is one.
+    pub(crate) fn icap(&self) -> Option<Service> {
+        match &self.protocol {
+            Protocol::Clamd => None,
+            Protocol::Icap { service } => Some(Service {
+                authority: match &self.address {
+                    Address::Unix(_) => "localhost".to_owned(),
+                    address => address.to_string(),
+                },
+                name: service.clone(),
+            }),
         }
     }
 }

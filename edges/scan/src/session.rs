@@ -1,10 +1,11 @@
-//! clamd's protocol on one connection: `INSTREAM`, many times within an `IDSESSION`.
+//! One connection to a scanner: clamd's `INSTREAM`, many times within an `IDSESSION`, or ICAP.
 
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 
 use thiserror::Error;
 
+use crate::icap::{self, Offer, Service};
 use crate::link::{Link, LinkError, Sent, Until, read_block};
 use crate::options::Address;
 use crate::queue::Body;
@@ -36,6 +37,10 @@ pub(crate) struct Session {
     is_session: bool,
     commands: u32,
     answer: Vec<u8>,
+    /// Where it is not clamd.
+    icap: Option<(Service, Offer)>,
+    /// Whether the other end would take one more scan.
+    is_usable: bool,
 }
 
 /// Connects to the first of the addresses that takes it.
@@ -67,7 +72,26 @@ impl Session {
             is_session,
             commands: 0,
             answer: Vec::new(),
+            icap: None,
+            is_usable: true,
         }
+    }
+
+    /// Begins on a connection to an ICAP service.
+    pub(crate) const fn icap(link: Link, service: Service, offer: Offer) -> Self {
+        Self {
+            link,
+            is_session: false,
+            commands: 0,
+            answer: Vec::new(),
+            icap: Some((service, offer)),
+            is_usable: true,
+        }
+    }
+
+    /// Whether it can be used for more than the scans so far.
+    pub(crate) const fn is_usable(&self) -> bool {
+        self.is_usable
     }
 
     /// Scans done on it.
@@ -89,6 +113,12 @@ impl Session {
 
     /// Has `body` scanned. After an error, or an answer that is one, the session is of no use.
     pub(crate) fn scan(&mut self, body: &Body, until: Until<'_>) -> Result<Reply, Fault> {
+        if let Some((service, offer)) = &self.icap {
+            self.commands += 1;
+            let (reply, is_usable) = icap::scan(&self.link, (service, *offer), body, until)?;
+            self.is_usable = is_usable;
+            return Ok(reply);
+        }
         // What goes before the next bytes: the command, the length.
         let mut head = Vec::with_capacity(32);
         if self.is_session && self.commands == 0 {

@@ -11,8 +11,9 @@ use std::time::Duration;
 use linkweir_engine::effect::ScanOutcome;
 use linkweir_sys::wait::monotonic_ns;
 
+use crate::icap;
 use crate::link::{LinkError, Until};
-use crate::options::Address;
+use crate::options::{Address, ScannerOptions};
 use crate::queue::{Job, SpoolJob, Spooled};
 use crate::reply::Reply;
 use crate::session::{Fault, Session, connect, version};
@@ -73,7 +74,10 @@ impl<'a> Worker<'a> {
             stop: &self.shared.stop,
         };
         if monotonic_ns() >= until.deadline_ns {
-            return Err(self.late("no connection to clamd was free"));
+            return Err(self.late(&format!(
+                "no connection to {} was free",
+                self.shared.options.name()
+            )));
         }
         if let Some(why) = locked(&self.shared.health).why_down() {
             return Err(Failure::new(FailureCause::Unreachable, why));
@@ -107,13 +111,15 @@ impl<'a> Worker<'a> {
                     self.has_lost_one = true;
                     locked(&self.shared.health).suspect();
                     self.shared.check.notify_all();
-                    return Err(self.late("clamd did not answer"));
+                    return Err(
+                        self.late(&format!("{} did not answer", self.shared.options.name()))
+                    );
                 }
                 Fault::Link(error) => {
                     self.has_lost_one = true;
                     attempt += 1;
                     if attempt > ATTEMPTS {
-                        return Err(broken(&error));
+                        return Err(broken(self.shared.options.name(), &error));
                     }
                 }
             }
@@ -134,7 +140,14 @@ impl<'a> Worker<'a> {
                 let mut tally = locked(&self.shared.tally);
                 tally.connections += 1;
                 tally.reconnects += u64::from(std::mem::take(&mut self.has_lost_one));
-                Ok(Session::new(link, options.scans_per_connection > 1))
+                drop(tally);
+                Ok(match options.icap() {
+                    None => Session::new(link, options.scans_per_connection > 1),
+                    Some(service) => {
+                        let offer = locked(&self.shared.health).offer;
+                        Session::icap(link, service, offer)
+                    }
+                })
             }
             Err(LinkError::Stopped) => Err(Failure::new(
                 FailureCause::Stopped,
@@ -144,11 +157,14 @@ impl<'a> Worker<'a> {
                 locked(&self.shared.tally).connect_failures += 1;
                 locked(&self.shared.health).suspect();
                 self.shared.check.notify_all();
-                Err(self.late("clamd took no connection"))
+                Err(self.late(&format!(
+                    "{} took no connection",
+                    self.shared.options.name()
+                )))
             }
             Err(error) => {
                 locked(&self.shared.tally).connect_failures += 1;
-                let why = unreachable(&self.shared.options.address.to_string(), &error);
+                let why = unreachable(&self.shared.options, &error);
                 if locked(&self.shared.health).lost(why.clone()) {
                     self.shared.check.notify_all();
                 }
@@ -160,7 +176,7 @@ impl<'a> Worker<'a> {
     fn conclude(&mut self, session: Session, reply: Reply) -> Result<ScanOutcome, Failure> {
         locked(&self.shared.health).answered(monotonic_ns());
         // After an error clamd closes the connection.
-        let is_usable = matches!(reply, Reply::Clean | Reply::Infected(_));
+        let is_usable = session.is_usable() && matches!(reply, Reply::Clean | Reply::Infected(_));
         if is_usable && session.commands() < self.shared.options.scans_per_connection {
             self.session = Some(session);
         } else if is_usable {
@@ -173,7 +189,10 @@ impl<'a> Worker<'a> {
                 FailureCause::ClamdSizeLimit,
                 "longer than clamd's StreamMaxLength",
             )),
-            Reply::Error(text) => Err(Failure::new(FailureCause::Clamd, format!("clamd: {text}"))),
+            Reply::Error(text) => {
+                let name = self.shared.options.name();
+                Err(Failure::new(FailureCause::Clamd, format!("{name}: {text}")))
+            }
         }
     }
 
@@ -184,24 +203,37 @@ impl<'a> Worker<'a> {
 }
 
 /// The failure of a scan whose connection broke on the last attempt.
-fn broken(error: &LinkError) -> Failure {
+fn broken(name: &str, error: &LinkError) -> Failure {
     let cause = match error {
         LinkError::Garbage => FailureCause::Protocol,
         _ => FailureCause::Closed,
     };
-    Failure::new(cause, format!("{error}, twice"))
+    Failure::new(cause, format!("{}, twice", said(name, error)))
 }
 
-/// Why clamd cannot be reached, in words.
-pub(crate) fn unreachable(address: &str, error: &LinkError) -> String {
+/// An error with the name of the other end.
+fn said(name: &str, error: &LinkError) -> String {
+    match error {
+        LinkError::Closed => format!("{name} closed the connection"),
+        LinkError::Garbage => format!("invalid reply from {name}"),
+        error => error.to_string(),
+    }
+}
+
+/// Why the scanner cannot be reached, in words.
+pub(crate) fn unreachable(options: &ScannerOptions, error: &LinkError) -> String {
+    let (name, address) = (options.name(), &options.address);
     match error {
         LinkError::Io(error) if error.kind() == io::ErrorKind::NotFound => {
-            format!("clamd is not running: there is no {address}")
+            format!("{name} is not running: there is no {address}")
         }
         LinkError::Io(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
-            format!("clamd is not running: nobody listens at {address}")
+            format!("{name} is not running: nobody listens at {address}")
         }
-        error => format!("clamd at {address} cannot be reached: {error}"),
+        error => format!(
+            "{name} at {address} cannot be reached: {}",
+            said(name, error)
+        ),
     }
 }
 
@@ -244,7 +276,7 @@ fn check(shared: &Shared) {
         }
         Err(LinkError::Stopped) => {}
         Err(error) => {
-            let why = unreachable(&shared.options.address.to_string(), &error);
+            let why = unreachable(&shared.options, &error);
             locked(&shared.health).check_failed(why.clone(), began_ns);
             let mut tally = locked(&shared.tally);
             tally.connect_failures += 1;
@@ -261,7 +293,13 @@ fn ask(shared: &Shared, until: Until<'_>) -> Result<String, LinkError> {
         locked(&shared.health).addresses = addresses;
     }
     let resolved = locked(&shared.health).addresses.clone();
-    version(&connect(address, &resolved, until)?, until)
+    let link = connect(address, &resolved, until)?;
+    let Some(service) = shared.options.icap() else {
+        return version(&link, until);
+    };
+    let (offer, version) = icap::options(&link, &service, until)?;
+    locked(&shared.health).offer = offer;
+    Ok(version)
 }
 
 /// Writes until the scanner ends.

@@ -162,7 +162,12 @@ impl Context<'_> {
         self.count_decided(label, rule.action);
         let mut why = Vec::new();
         let policy = Arc::clone(self.policy);
-        rule.explain(policy.name(label), &ends, (label, shown), &mut Why::to(&mut why));
+        rule.explain(
+            policy.name(label),
+            &ends,
+            (label, shown),
+            &mut Why::to(&mut why),
+        );
         self.record_decision((ends, is_tcp), label, rule, shown, &why);
     }
 

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueHint};
 use linkweir_sink::{Format, Rotation};
 
-use crate::common_args::{ChoiceArgs, StoreArgs, ViewArgs, applications, formats};
 use super::explain::Form;
+use crate::common_args::{ChoiceArgs, StoreArgs, ViewArgs, applications, formats};
 use crate::files::OverwriteArgs;
 
 const POLICY: &str = "A policy:

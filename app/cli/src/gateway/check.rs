@@ -10,6 +10,7 @@ use linkweir_gateway::policy::{
 };
 
 use linkweir_record::human::{counted, scaled};
+use linkweir_scan::Protocol;
 
 use super::args::CheckArgs;
 use super::config::GatewayConfig;
@@ -89,7 +90,9 @@ fn describe(config: &GatewayConfig) -> Vec<String> {
                 shape,
                 looks_at(rule, policy.limits.held_bytes),
                 // Without its proxy, what a rule redirects is rejected.
-                if rule.fail == Fail::Closed || rule.action == Action::Redirect && rule.reply.is_none() {
+                if rule.fail == Fail::Closed
+                    || rule.action == Action::Redirect && rule.reply.is_none()
+                {
                     "closed"
                 } else {
                     "open"
@@ -126,7 +129,10 @@ fn describe(config: &GatewayConfig) -> Vec<String> {
         config
             .scanner
             .as_ref()
-            .map_or_else(String::new, |one| format!("; clamd at {}", one.address)),
+            .map_or_else(String::new, |one| match &one.protocol {
+                Protocol::Clamd => format!("; clamd at {}", one.address),
+                Protocol::Icap { service } => format!("; icap://{}/{service}", one.address),
+            }),
     )];
     all.extend(lines(&head, &rows));
     all.extend(unreachable(config));
@@ -205,10 +211,14 @@ fn asks_for(rule: &Rule) -> String {
         said.push(format!("servers {}", servers.join(" ")));
     }
     if !rule.server_ports.0.is_empty() {
-        let ports = rule.server_ports.0.iter().map(|(first, last)| match first == last {
-            true => first.to_string(),
-            false => format!("{first}-{last}"),
-        });
+        let ports = rule
+            .server_ports
+            .0
+            .iter()
+            .map(|(first, last)| match first == last {
+                true => first.to_string(),
+                false => format!("{first}-{last}"),
+            });
         said.push(format!("port {}", ports.collect::<Vec<_>>().join(" ")));
     }
     if !rule.times.0.is_empty() {

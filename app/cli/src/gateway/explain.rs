@@ -73,7 +73,9 @@ struct Decision {
 
 fn text(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);
-    text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
+    text.chars()
+        .map(|c| if c.is_control() { '?' } else { c })
+        .collect()
 }
 
 impl Explained {
@@ -86,7 +88,10 @@ impl Explained {
         has_payload: bool,
         number: u64,
     ) {
-        let known = self.known.get(&key).and_then(|at| self.connections.get_mut(*at));
+        let known = self
+            .known
+            .get(&key)
+            .and_then(|at| self.connections.get_mut(*at));
         if let Some(known) = known
             && (seq.is_none() || seq == known.seq)
         {
@@ -117,14 +122,21 @@ impl Explained {
             let row = event.row;
             let client = (row.client_ip, row.client_port);
             let server = (row.server_ip, row.server_port);
-            let ends = if client <= server { (client, server) } else { (server, client) };
+            let ends = if client <= server {
+                (client, server)
+            } else {
+                (server, client)
+            };
             let key = (ends.0, ends.1, row.protocol == "tcp");
             let at = self.known.get(&key);
             let Some(connection) = at.and_then(|at| self.connections.get_mut(*at)) else {
                 continue;
             };
             (connection.client, connection.server) = (client, server);
-            let is_shown = !matches!(row.event, GatewayEventKind::File | GatewayEventKind::Message);
+            let is_shown = !matches!(
+                row.event,
+                GatewayEventKind::File | GatewayEventKind::Message
+            );
             if !is_shown || connection.decisions.len() >= MOST_DECISIONS {
                 continue;
             }
@@ -147,7 +159,11 @@ impl Explained {
     /// Writes it.
     pub(super) fn write(&self, form: Option<Form>, out: &mut impl Write) -> io::Result<()> {
         let is_terminal = io::stdout().is_terminal();
-        let form = form.unwrap_or(if is_terminal { Form::Table } else { Form::Jsonl });
+        let form = form.unwrap_or(if is_terminal {
+            Form::Table
+        } else {
+            Form::Jsonl
+        });
         match form {
             Form::Table => self.table(out)?,
             Form::Jsonl => {
@@ -162,16 +178,31 @@ impl Explained {
     }
 
     fn table(&self, out: &mut impl Write) -> io::Result<()> {
-        let head = ["packet", "connection", "application", "event", "rule", "action", "why"];
+        let head = [
+            "packet",
+            "connection",
+            "application",
+            "event",
+            "rule",
+            "action",
+            "why",
+        ];
         let rows: Vec<Vec<String>> = self.connections.iter().flat_map(Connection::rows).collect();
         for line in lines(&head, &rows) {
             writeln!(out, "{line}")?;
         }
-        let undecided = self.connections.iter().filter(|one| one.decisions.is_empty());
+        let undecided = self
+            .connections
+            .iter()
+            .filter(|one| one.decisions.is_empty());
         let (all, undecided) = (self.connections.len() as u64, undecided.count() as u64);
         writeln!(out, "{}, {undecided} undecided", counted(all, "connection"))?;
         if self.more > 0 {
-            writeln!(out, "{} more packets are of connections that are not shown", self.more)?;
+            writeln!(
+                out,
+                "{} more packets are of connections that are not shown",
+                self.more
+            )?;
         }
         Ok(())
     }
@@ -195,7 +226,12 @@ impl Connection {
         let end = |(address, port): (IpAddr, u16)| {
             std::net::SocketAddr::new(address.to_canonical(), port).to_string()
         };
-        let ends = format!("{} {} > {}", self.protocol(), end(self.client), end(self.server));
+        let ends = format!(
+            "{} {} > {}",
+            self.protocol(),
+            end(self.client),
+            end(self.server)
+        );
         if self.decisions.is_empty() {
             let mut row = vec![self.first.to_string(), ends];
             row.extend(["", "undecided", "", "", self.undecided()].map(str::to_owned));

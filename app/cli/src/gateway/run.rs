@@ -561,6 +561,7 @@ fn open_queues(config: &GatewayConfig) -> anyhow::Result<Vec<Queue>> {
 
 fn start_scanner(settings: &ScannerSettings) -> anyhow::Result<Scanner> {
     let options = ScannerOptions {
+        protocol: settings.protocol.clone(),
         connections: settings.connections,
         timeout: settings.timeout,
         max_scan_bytes: settings.max_scan_bytes,

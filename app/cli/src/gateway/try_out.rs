@@ -62,7 +62,9 @@ pub(super) fn explain(args: &ExplainArgs, config: &GatewayConfig) -> anyhow::Res
     trial.put_away();
     let explained = trial.explained.take().unwrap_or_default();
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
-    explained.write(args.format, &mut out).context("standard output")?;
+    explained
+        .write(args.format, &mut out)
+        .context("standard output")?;
     Ok(exit)
 }
 

@@ -13,3 +13,4 @@ mod fake;
 
 mod clamd;
 mod faults;
+mod icap;

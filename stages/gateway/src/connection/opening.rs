@@ -117,7 +117,9 @@ impl Opening {
                     }
                 }
             },
-            Verdict::Is(application) | Verdict::Likely(application) => is(application, Shown::default()),
+            Verdict::Is(application) | Verdict::Likely(application) => {
+                is(application, Shown::default())
+            }
             Verdict::More if !is_over => Classified::More,
             Verdict::More | Verdict::No => hidden(policy, looked_at, answered, is_over),
         };
@@ -217,7 +219,9 @@ impl Opening {
                 self.quic = Some(Box::default());
                 self.on_quic(side, bytes, policy, is_over)
             }
-            Verdict::Is(application) | Verdict::Likely(application) => is(application, Shown::default()),
+            Verdict::Is(application) | Verdict::Likely(application) => {
+                is(application, Shown::default())
+            }
             Verdict::More if !is_over => Classified::More,
             Verdict::More | Verdict::No => Classified::Is(Label::Unknown, Shown::default()),
         }
@@ -379,7 +383,13 @@ fn with_certificate(shown: Shown, server: &[u8], waits: bool) -> Classified {
         None if waits => Classified::More,
         certificate => {
             let certificate = certificate.unwrap_or_default();
-            is(Application::Tls, Shown { certificate, ..shown })
+            is(
+                Application::Tls,
+                Shown {
+                    certificate,
+                    ..shown
+                },
+            )
         }
     }
 }

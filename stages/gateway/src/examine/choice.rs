@@ -131,7 +131,9 @@ impl Findings<'_, '_> {
     /// What follows is judged by the rule for a side.
     pub(super) fn turn(&mut self, sender: Side) {
         if let Some(choice) = &mut self.state.choice
-            && let Some(rule) = self.rules.get(usize::from(*of(&mut choice.current, sender)))
+            && let Some(rule) = self
+                .rules
+                .get(usize::from(*of(&mut choice.current, sender)))
         {
             self.rule = rule;
         }
@@ -212,7 +214,14 @@ impl Findings<'_, '_> {
             let before = *of(&mut choice.before, sender);
             let is_first = reported.saturating_sub(info.head_len as u64) == before;
             let bytes = (is_first && choice.unanswered.is_empty()).then_some(info.fed as u64);
-            self.answer(&mut choice, sender, request, info.mime_type, info.length, bytes);
+            self.answer(
+                &mut choice,
+                sender,
+                request,
+                info.mime_type,
+                info.length,
+                bytes,
+            );
         }
         self.state.choice = Some(choice);
     }
@@ -246,7 +255,8 @@ impl Findings<'_, '_> {
         let parts = (sender, false, at_start);
         // A rule that waits for more bytes may come before the one that is found.
         let least = request.may.iter().take_while(|at| Some(**at) != found);
-        let least = least.filter_map(|at| rules.get(usize::from(*at))?.conditions.response.min_body);
+        let least =
+            least.filter_map(|at| rules.get(usize::from(*at))?.conditions.response.min_body);
         let least = if length.is_none() { least.min() } else { None };
         self.choose(choice, decided, parts, &requested, &request, response);
         choice.growing = least.map(|least| Growing {
@@ -270,7 +280,14 @@ impl Findings<'_, '_> {
                 && let Some(grown) = choice.growing.take()
             {
                 let length = Some(grown.length);
-                self.answer(&mut choice, sender, grown.request, &grown.mime_type, length, None);
+                self.answer(
+                    &mut choice,
+                    sender,
+                    grown.request,
+                    &grown.mime_type,
+                    length,
+                    None,
+                );
             }
         }
         self.state.choice = Some(choice);
@@ -312,17 +329,25 @@ impl Findings<'_, '_> {
             }
             let (shown, mut text) = (Shown::default(), Vec::new());
             let mut why = Why::to(&mut text);
-            rule.explain(self.application, &self.ends, (choice.label, &shown), &mut why);
+            rule.explain(
+                self.application,
+                &self.ends,
+                (choice.label, &shown),
+                &mut why,
+            );
             rule.conditions.match_request(requested, &mut why);
             if let Some((mime_type, length)) = response {
-                rule.conditions.response.matches(mime_type, length, &mut why);
+                rule.conditions
+                    .response
+                    .matches(mime_type, length, &mut why);
             }
             let shown = Shown {
                 server_name: requested.host.to_vec(),
                 ..shown
             };
             let whose = (self.ends, self.is_tcp);
-            self.ctx.record_decision(whose, choice.label, rule, &shown, &text);
+            self.ctx
+                .record_decision(whose, choice.label, rule, &shown, &text);
         }
         if !rule.action.stops() || self.state.blocked.is_some() {
             return;
@@ -363,7 +388,11 @@ mod tests {
             ("*", ""),
             ("host:443", ""),
         ] {
-            assert_eq!(origin_form(target.as_bytes()), expected.as_bytes(), "{target}");
+            assert_eq!(
+                origin_form(target.as_bytes()),
+                expected.as_bytes(),
+                "{target}"
+            );
         }
     }
 }

@@ -97,12 +97,7 @@ impl RequestConditions {
 
     fn matches(&self, request: &Requested<'_>, why: &mut Why<'_>) -> bool {
         any(&self.hosts, "hosts", [request.host], why)
-            && any(
-                &self.urls,
-                "urls",
-                [request.url, request.plain_url],
-                why,
-            )
+            && any(&self.urls, "urls", [request.url, request.plain_url], why)
             && any(&self.methods, "methods", [request.method], why)
             && any(&self.user_agents, "user-agents", [request.user_agent], why)
     }
@@ -445,7 +440,10 @@ mod tests {
         let text = String::from_utf8(response).expect("text");
         let (head, body) = text.split_once("\r\n\r\n").expect("a head");
         assert!(head.starts_with("HTTP/1.1 403 Forbidden\r\n"), "{head}");
-        assert!(body.contains("No &lt;games&gt; here<br>\nAsk &amp; see"), "{body}");
+        assert!(
+            body.contains("No &lt;games&gt; here<br>\nAsk &amp; see"),
+            "{body}"
+        );
         assert!(head.contains(&format!("Content-Length: {}\r\n", body.len())));
         let other = Reply::Location("http://portal.example/x".to_owned()).response(false);
         let text = String::from_utf8(other).expect("text");

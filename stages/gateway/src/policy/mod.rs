@@ -60,7 +60,10 @@ impl Policy {
     /// The rules with a quota that a client has no more of at this time, each by the bit of its quota.
     pub(crate) fn used_up(&self, client: IpAddr, now: Timestamp) -> u64 {
         let Some(table) = &self.quotas else { return 0 };
-        let quotas = self.rules.iter().filter_map(|rule| Some((rule, rule.quota.as_ref()?)));
+        let quotas = self
+            .rules
+            .iter()
+            .filter_map(|rule| Some((rule, rule.quota.as_ref()?)));
         let used = quotas.filter(|(rule, quota)| table.is_used_up(rule.number, client, quota, now));
         used.fold(0, |all, (_, quota)| all | quota.bit())
     }
@@ -68,7 +71,10 @@ impl Policy {
     /// A client opens a connection: the rules with a quota for which it is one too many in this second.
     pub(crate) fn opens(&self, ends: &Ends, now: Timestamp) -> u64 {
         let Some(table) = &self.quotas else { return 0 };
-        let quotas = self.rules.iter().filter_map(|rule| Some((rule, rule.quota.as_ref()?)));
+        let quotas = self
+            .rules
+            .iter()
+            .filter_map(|rule| Some((rule, rule.quota.as_ref()?)));
         let over = quotas.filter(|(rule, quota)| {
             quota.connections.is_some()
                 && rule.is_for(ends)
@@ -100,7 +106,10 @@ impl Policy {
         shown: &'a Shown,
     ) -> impl Iterator<Item = &'a Arc<Rule>> + 'a {
         let last = self.rule(label, ends, shown);
-        let before = self.rules.iter().take_while(|rule| !Arc::ptr_eq(rule, last));
+        let before = self
+            .rules
+            .iter()
+            .take_while(|rule| !Arc::ptr_eq(rule, last));
         before.filter(move |rule| rule.asks_requests(label) && rule.matches(label, ends, shown))
     }
 
@@ -145,9 +154,9 @@ impl Policy {
         };
         (first.action == Action::Inspect || requests(so_far).next().is_some())
             && ALL.contains(&so_far)
-            && ALL.iter().all(|one| {
-                Arc::ptr_eq(rule(*one), first) && requests(*one).eq(requests(so_far))
-            })
+            && ALL
+                .iter()
+                .all(|one| Arc::ptr_eq(rule(*one), first) && requests(*one).eq(requests(so_far)))
     }
 
     /// Whether a rule lets nothing pass of something that may be sent between two ends.
@@ -344,7 +353,11 @@ mod tests {
             assert_eq!(decided, number, "{ends:?}");
         }
         let german = at(("DE", 0), nowhere);
-        let decides = |ends, application| policy.rule(Label::Known(application), ends, &Shown::default()).number;
+        let decides = |ends, application| {
+            policy
+                .rule(Label::Known(application), ends, &Shown::default())
+                .number
+        };
         assert_eq!(decides(&german, Application::Http), 3);
         assert_eq!(decides(&german, Application::Tls), 0);
         assert!(policy.may_stop(&german) && policy.is_strict(&german));

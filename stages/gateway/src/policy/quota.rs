@@ -34,7 +34,8 @@ impl Quota {
 
     /// Bytes of a connection after which they are counted for its client: what goes beyond a quota is at most so much of each.
     pub(crate) fn step(&self) -> u64 {
-        self.bytes.map_or(u64::MAX, |(bytes, _)| (bytes / 16).clamp(1, 16 << 10))
+        self.bytes
+            .map_or(u64::MAX, |(bytes, _)| (bytes / 16).clamp(1, 16 << 10))
     }
 }
 
@@ -133,14 +134,23 @@ impl QuotaTable {
             clients.insert(hash, usage).ok()?
         };
         let usage = clients.get_mut(id)?;
-        if quota.bytes.is_some_and(|(_, period)| now.nanos_since(usage.since) >= period) {
+        if quota
+            .bytes
+            .is_some_and(|(_, period)| now.nanos_since(usage.since) >= period)
+        {
             (usage.since, usage.bytes) = (now, 0);
         }
         Some(work(usage, counts))
     }
 
     /// Whether a client has used up its bytes.
-    pub(crate) fn is_used_up(&self, rule: u16, client: IpAddr, quota: &Quota, now: Timestamp) -> bool {
+    pub(crate) fn is_used_up(
+        &self,
+        rule: u16,
+        client: IpAddr,
+        quota: &Quota,
+        now: Timestamp,
+    ) -> bool {
         let Some((most, _)) = quota.bytes else {
             return false;
         };
@@ -149,7 +159,13 @@ impl QuotaTable {
     }
 
     /// Adds bytes of a client; whether it has used up what it may.
-    pub(crate) fn add(&self, rule: u16, client: IpAddr, (quota, now): (&Quota, Timestamp), bytes: u64) -> bool {
+    pub(crate) fn add(
+        &self,
+        rule: u16,
+        client: IpAddr,
+        (quota, now): (&Quota, Timestamp),
+        bytes: u64,
+    ) -> bool {
         let Some((most, _)) = quota.bytes else {
             return false;
         };
@@ -243,6 +259,9 @@ mod tests {
             table.add(1, client, (&HOUR, at(1)), 1);
         }
         let counts = table.counts();
-        assert!(counts.clients <= 4 && counts.clients + counts.forgotten == 100, "{counts:?}");
+        assert!(
+            counts.clients <= 4 && counts.clients + counts.forgotten == 100,
+            "{counts:?}"
+        );
     }
 }

@@ -201,7 +201,9 @@ impl Rule {
             && self.servers.holds(ends.server.0)
             && self.server_ports.hold(ends.server.1)
             && self.times.hold(ends.minute)
-            && self.quota.is_none_or(|quota| ends.used_up & quota.bit() == 0)
+            && self
+                .quota
+                .is_none_or(|quota| ends.used_up & quota.bit() == 0)
             && self.client_regions.holds(client)
             && self.server_regions.holds(server)
     }
@@ -246,7 +248,13 @@ impl Rule {
     }
 
     /// Says which of its conditions a connection matched, as far as that shows before its first request.
-    pub(crate) fn explain(&self, name: &str, ends: &Ends, (label, shown): (Label, &Shown), why: &mut Why<'_>) {
+    pub(crate) fn explain(
+        &self,
+        name: &str,
+        ends: &Ends,
+        (label, shown): (Label, &Shown),
+        why: &mut Why<'_>,
+    ) {
         if self.applications != Applications::Any {
             why.add("application", name.as_bytes(), b"");
         }
@@ -274,7 +282,10 @@ impl Rule {
             ("client", &self.client_regions, client),
             ("server", &self.server_regions, server),
         ] {
-            if let Some(code) = place.country_code().filter(|_| !regions.countries.is_empty()) {
+            if let Some(code) = place
+                .country_code()
+                .filter(|_| !regions.countries.is_empty())
+            {
                 why.add(&format!("{end}-country"), &code, b"");
             }
             if let Some(asn) = place.as_number().filter(|_| !regions.asns.is_empty()) {

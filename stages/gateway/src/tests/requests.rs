@@ -29,7 +29,9 @@ fn decided(bed: &Bed) -> Vec<(String, String)> {
     let events = (0..bed.events.len()).filter_map(|at| bed.events.get(at));
     let decided = events.filter(|event| event.row.event == GatewayEventKind::Decided);
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    decided.map(|event| (text(event.text.rule), text(event.text.why))).collect()
+    decided
+        .map(|event| (text(event.text.rule), text(event.text.why)))
+        .collect()
 }
 
 #[test]
@@ -77,7 +79,10 @@ fn each_request_of_a_connection_is_decided() {
     assert_eq!(rules, ["web", "bad"]);
     let stats = bed.stage.stats();
     let http = stats.applications.iter().find(|(name, _)| *name == "http");
-    assert_eq!(http.map(|(_, one)| (one.connections, one.blocked)), Some((1, 1)));
+    assert_eq!(
+        http.map(|(_, one)| (one.connections, one.blocked)),
+        Some((1, 1))
+    );
 }
 
 #[test]
@@ -100,12 +105,27 @@ fn a_response_is_decided_by_its_type_and_length() {
         format!("HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\n{length}\r\n").into_bytes()
     };
     for (kind, length, body, blocked) in [
-        ("video/mp4; a=b", "Content-Length: 12\r\n", "123456789012", Some(true)),
+        (
+            "video/mp4; a=b",
+            "Content-Length: 12\r\n",
+            "123456789012",
+            Some(true),
+        ),
         ("video/mp4", "Content-Length: 4\r\n", "1234", None),
         ("text/html", "Content-Length: 12\r\n", "123456789012", None),
         // Its length is known when so much has come: too late for a page.
-        ("video/mp4", "Transfer-Encoding: chunked\r\n", "c\r\n123456789012\r\n0\r\n\r\n", Some(false)),
-        ("video/mp4", "Transfer-Encoding: chunked\r\n", "4\r\n1234\r\n0\r\n\r\n", None),
+        (
+            "video/mp4",
+            "Transfer-Encoding: chunked\r\n",
+            "c\r\n123456789012\r\n0\r\n\r\n",
+            Some(false),
+        ),
+        (
+            "video/mp4",
+            "Transfer-Encoding: chunked\r\n",
+            "4\r\n1234\r\n0\r\n\r\n",
+            None,
+        ),
     ] {
         let mut bed = Bed::new(blocking(conditions));
         bed.open();
@@ -131,7 +151,11 @@ fn a_response_is_decided_by_its_type_and_length() {
         assert_eq!(bed.decision() == Decision::Reject, blocked == Some(false));
         let rules: Vec<_> = decided(&bed).into_iter().map(|(rule, _)| rule).collect();
         let last = if blocked.is_some() { "bad" } else { "web" };
-        assert_eq!(rules.last().map(String::as_str), Some(last), "{kind} {length}");
+        assert_eq!(
+            rules.last().map(String::as_str),
+            Some(last),
+            "{kind} {length}"
+        );
     }
 }
 
@@ -145,7 +169,10 @@ fn a_rule_for_all_of_http_has_a_page_too() {
     bed.open();
     bed.send(Side::Client, 0, b"HEAD / HTTP/1.1\r\nHost: a\r\n\r\n");
     let response = String::from_utf8(bed.at_client.stream()).expect("text");
-    assert!(response.contains("\r\nLocation: http://portal.test/\r\n"), "{response}");
+    assert!(
+        response.contains("\r\nLocation: http://portal.test/\r\n"),
+        "{response}"
+    );
     assert!(response.ends_with("\r\n\r\n") && bed.at_client.has_fin);
 }
 
@@ -209,7 +236,10 @@ fn connections_beyond_the_rate_of_a_client_are_the_next_rules() {
         bytes: None,
         connections: Some(2),
     });
-    all.rules = vec![Arc::new(first), Arc::new(Rule::any("fast", 2, Action::Drop))];
+    all.rules = vec![
+        Arc::new(first),
+        Arc::new(Rule::any("fast", 2, Action::Drop)),
+    ];
     all.quotas = Some(Arc::default());
     let mut bed = Bed::new(all);
     for _ in 0..3 {

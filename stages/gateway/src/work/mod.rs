@@ -217,13 +217,7 @@ impl Work<'_> {
     }
 
     /// The application is known, or will not be.
-    fn decide(
-        &mut self,
-        side: Side,
-        label: Label,
-        shown: &Shown,
-        is_fin: bool,
-    ) -> Disposition {
+    fn decide(&mut self, side: Side, label: Label, shown: &Shown, is_fin: bool) -> Disposition {
         let (ends, is_tcp) = (self.conn.ends, self.conn.key.is_tcp);
         let policy = Arc::clone(self.ctx.policy);
         let rule = policy.rule(label, &ends, shown);
@@ -254,7 +248,10 @@ impl Work<'_> {
         let inspector = match label {
             // Datagrams are no stream, and a rule that only counts reads nothing.
             Label::Known(application)
-                if is_tcp && (reads_requests || rule.action == Action::Inspect) => Inspector::of(Some(application)),
+                if is_tcp && (reads_requests || rule.action == Action::Inspect) =>
+            {
+                Inspector::of(Some(application))
+            }
             _ => Inspector::opaque(),
         };
         let mut exam = Examination::new(
@@ -376,7 +373,9 @@ impl Work<'_> {
                 }
                 Disposition::Kept
             }
-            Phase::Inspected(_) | Phase::Allowed(_) | Phase::Answered(_) => self.inspect_datagram(side, packet, bytes),
+            Phase::Inspected(_) | Phase::Allowed(_) | Phase::Answered(_) => {
+                self.inspect_datagram(side, packet, bytes)
+            }
         }
     }
 

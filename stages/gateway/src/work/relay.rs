@@ -107,7 +107,14 @@ impl Work<'_> {
         }
     }
 
-    pub(super) fn send(&mut self, from: Side, seq: SeqNumber, ack: SeqNumber, payload: Vec<u8>, is_fin: bool) {
+    pub(super) fn send(
+        &mut self,
+        from: Side,
+        seq: SeqNumber,
+        ack: SeqNumber,
+        payload: Vec<u8>,
+        is_fin: bool,
+    ) {
         let own = self.plausible(from).timestamp();
         let timestamps = own.zip(self.plausible(from.other()).timestamp());
         let window = self.plausible(from).window();

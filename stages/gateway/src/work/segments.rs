@@ -158,7 +158,9 @@ impl Work<'_> {
         let ends = self.conn.ends;
         match &mut self.conn.phase {
             Phase::Inspected(exam) => exam.block(WHY, &mut self.ctx),
-            Phase::Opening(_) | Phase::Allowed(_) | Phase::Answered(_) => self.ctx.record_undecided(ends, true, WHY),
+            Phase::Opening(_) | Phase::Allowed(_) | Phase::Answered(_) => {
+                self.ctx.record_undecided(ends, true, WHY)
+            }
         }
         let disposition = self.block(OnMatch::Reject);
         self.answer(segment, disposition);

@@ -47,7 +47,12 @@ fn patterns(words: &List<String>) -> NamePatterns {
 
 impl ConditionKeys {
     /// Sets them in a rule whose applications are known.
-    pub(super) fn put(self, rule: &mut Rule, at: &std::ops::Range<usize>, place: Place<'_>) -> Result<(), Wrong> {
+    pub(super) fn put(
+        self,
+        rule: &mut Rule,
+        at: &std::ops::Range<usize>,
+        place: Place<'_>,
+    ) -> Result<(), Wrong> {
         let name = rule.name.clone();
         let wrong = |at: &std::ops::Range<usize>, what: &str| {
             Err(place.wrong(at, format!("rule `{name}`: {what}")))
@@ -60,7 +65,8 @@ impl ConditionKeys {
         }
         for url in &self.urls.0 {
             if url.get_ref().contains("://") {
-                let what = "`urls` are without scheme: host, path and query, as \"ads.example/banner/*\"";
+                let what =
+                    "`urls` are without scheme: host, path and query, as \"ads.example/banner/*\"";
                 return wrong(&url.span(), what);
             }
         }
@@ -114,7 +120,10 @@ impl ConditionKeys {
                 return wrong(at, what);
             }
         }
-        let keys = [self.quota.as_ref().map(Spanned::span), self.new_connections.as_ref().map(Spanned::span)];
+        let keys = [
+            self.quota.as_ref().map(Spanned::span),
+            self.new_connections.as_ref().map(Spanned::span),
+        ];
         if let Some(at) = keys.into_iter().flatten().next() {
             if rule.action.stops() {
                 let what = "`quota` and `new-connections` are what a client may use: action allow or inspect; what happens beyond them, say in a rule behind";
@@ -174,10 +183,16 @@ pub(super) fn reply(
         host.is_some_and(|host| !host.is_empty() && !host.starts_with('/'))
     });
     match action {
-        Action::Redirect if is_url && text.len() <= MAX_URL && text.bytes().all(|byte| byte.is_ascii_graphic()) => {
+        Action::Redirect
+            if is_url
+                && text.len() <= MAX_URL
+                && text.bytes().all(|byte| byte.is_ascii_graphic()) =>
+        {
             Ok(Some(Reply::Location(text)))
         }
-        Action::Redirect => wrong("`location` is a URL in ASCII of at most 1000 bytes, as \"http://portal.example/blocked\""),
+        Action::Redirect => wrong(
+            "`location` is a URL in ASCII of at most 1000 bytes, as \"http://portal.example/blocked\"",
+        ),
         _ => wrong("`location` needs action = \"redirect\""),
     }
 }
@@ -213,7 +228,9 @@ impl FromStr for BytesPerTime {
             _ => None,
         });
         let (Some((bytes, _)), Some(period)) = (parts, period) else {
-            return Err(format!("`{text}` is not a valid quota: write \"500MB/day\" or \"100MiB/hour\""));
+            return Err(format!(
+                "`{text}` is not a valid quota: write \"500MB/day\" or \"100MiB/hour\""
+            ));
         };
         match units::size(bytes.trim())? {
             0 => Err("a quota of at least 1B".to_owned()),
@@ -230,9 +247,13 @@ impl FromStr for PerSecond {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let number = text.strip_suffix("/s").and_then(|number| number.trim().parse().ok());
+        let number = text
+            .strip_suffix("/s")
+            .and_then(|number| number.trim().parse().ok());
         let number = number.filter(|number| *number > 0);
-        number.map(Self).ok_or_else(|| format!("`{text}` is not a valid rate: write \"20/s\""))
+        number
+            .map(Self)
+            .ok_or_else(|| format!("`{text}` is not a valid rate: write \"20/s\""))
     }
 }
 
@@ -297,7 +318,9 @@ impl FromStr for WeekTimes {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let wrong = || {
-            format!("`{text}` is not a valid time: write \"mon-fri 08:00-17:00\", \"sat-sun\" or \"22:00-06:00\"")
+            format!(
+                "`{text}` is not a valid time: write \"mon-fri 08:00-17:00\", \"sat-sun\" or \"22:00-06:00\""
+            )
         };
         let (mut days, mut hours) = ((0, 6), (0, DAY));
         let words: Vec<&str> = text.split_whitespace().collect();
@@ -314,7 +337,11 @@ impl FromStr for WeekTimes {
         let count = (last + 7 - first) % 7 + 1;
         let (from, until) = hours;
         // One that ends at or before its start ends on the next day.
-        let length = if until > from { until - from } else { until + DAY - from };
+        let length = if until > from {
+            until - from
+        } else {
+            until + DAY - from
+        };
         let times = (0..count).map(|day| {
             let from = (first + day) % 7 * DAY + from;
             (from, (from + length) % WEEK_MINUTES)
@@ -369,9 +396,22 @@ mod tests {
             ("08:00-24:00", 3, 1439, true),
         ] {
             let times = times(text).expect(text);
-            assert_eq!(times.hold(day * DAY + minute), holds, "{text} {day} {minute}");
+            assert_eq!(
+                times.hold(day * DAY + minute),
+                holds,
+                "{text} {day} {minute}"
+            );
         }
-        for text in ["", "mo", "8:00-9:00", "08:00", "08:00-08:00", "25:00-26:00", "mon 1 2", "mon-fri 08:60-09:00"] {
+        for text in [
+            "",
+            "mo",
+            "8:00-9:00",
+            "08:00",
+            "08:00-08:00",
+            "25:00-26:00",
+            "mon 1 2",
+            "mon-fri 08:60-09:00",
+        ] {
             assert!(times(text).is_err(), "{text}");
         }
     }

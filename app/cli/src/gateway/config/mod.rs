@@ -21,7 +21,7 @@ use toml::de::DeTable;
 use crate::exit::Wrong;
 use crate::files;
 use rules::{Reader, RuleTable, SignatureTable};
-use settings::{ClamdTable, GatewayTable, LimitsTable};
+use settings::{GatewayTable, LimitsTable, ScannerKeys};
 pub(super) use settings::{RecordSettings, ScannerSettings, Settings};
 use values::Place;
 
@@ -46,7 +46,8 @@ struct File {
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct ScannerTable {
-    clamd: Option<Spanned<ClamdTable>>,
+    clamd: Option<Spanned<ScannerKeys>>,
+    icap: Option<Spanned<ScannerKeys>>,
 }
 
 /// A gateway as its file says.
@@ -125,10 +126,15 @@ fn parse(place: Place<'_>, numbers: &BTreeMap<String, u16>) -> Result<GatewayCon
         .map_err(|error| place.not_read(&error))?;
     let databases = regions::databases(&file.gateway.geoip, place)?;
     let settings = Settings::new(file.gateway, place)?;
-    let clamd = file.scanner.clamd;
-    let scanner = clamd
-        .map(|clamd| ScannerSettings::new(clamd, place))
-        .transpose()?;
+    let scanner = match (file.scanner.clamd, file.scanner.icap) {
+        (None, None) => None,
+        (Some(clamd), None) => Some(ScannerSettings::new(clamd, false, place)?),
+        (None, Some(icap)) => Some(ScannerSettings::new(icap, true, place)?),
+        (Some(_), Some(icap)) => {
+            let what = "there is one scanner: [scanner.clamd] or [scanner.icap]";
+            return Err(place.wrong(&icap.span(), what));
+        }
+    };
     let record = file.record.at(place);
     let signatures = rules::signatures(file.signature, place)?;
     let fail = settings.fail;
@@ -151,7 +157,8 @@ fn parse(place: Place<'_>, numbers: &BTreeMap<String, u16>) -> Result<GatewayCon
             quota.index = quotas;
             quotas += 1;
             if usize::from(quotas) > MAX_QUOTAS {
-                let what = format!("more than {MAX_QUOTAS} rules have `quota` or `new-connections`");
+                let what =
+                    format!("more than {MAX_QUOTAS} rules have `quota` or `new-connections`");
                 return Err(Wrong(format!("{}: {what}", place.path.display())));
             }
         }
@@ -165,7 +172,9 @@ fn parse(place: Place<'_>, numbers: &BTreeMap<String, u16>) -> Result<GatewayCon
         }));
         rules.push(Arc::new(one.rule));
     }
-    let asks_time = rules.iter().any(|rule: &Arc<Rule>| !rule.times.0.is_empty());
+    let asks_time = rules
+        .iter()
+        .any(|rule: &Arc<Rule>| !rule.times.0.is_empty());
     Ok(GatewayConfig {
         path: place.path.to_owned(),
         policy: Arc::new(Policy {

@@ -12,6 +12,7 @@ use linkweir_gateway::policy::{
 use linkweir_geo::Databases;
 use linkweir_proto::application::Application;
 use linkweir_record::Prefix;
+use linkweir_scan::Protocol;
 use serde::Deserialize;
 use toml::Spanned;
 
@@ -91,7 +92,7 @@ pub(super) struct RuleTable {
     file_names: List<String>,
     #[serde(default)]
     file_names_file: List<PathBuf>,
-    /// `"clamd"`, or `{ with = "clamd", hold = "file" }`.
+    /// `"clamd"` or `"icap"`, or `{ with = "clamd", hold = "file" }`.
     scan: Option<Spanned<WordOr<ScannerName, ScanTable>>>,
     #[serde(default)]
     audit: bool,
@@ -108,13 +109,13 @@ pub(super) struct RuleTable {
 #[serde(rename_all = "kebab-case")]
 enum ScannerName {
     Clamd,
+    Icap,
 }
 
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 struct ScanTable {
-    #[serde(rename = "with")]
-    _with: Option<ScannerName>,
+    with: Option<ScannerName>,
     #[serde(default)]
     hold: Hold,
 }
@@ -403,13 +404,23 @@ impl<'a> Reader<'a> {
 
     fn scan(&self, scan: &Spanned<WordOr<ScannerName, ScanTable>>) -> Result<ScanSettings, Wrong> {
         let Some(scanner) = self.scanner else {
-            let what = "no scanner is configured: add [scanner.clamd] with its address";
+            let what =
+                "no scanner is configured: add [scanner.clamd] or [scanner.icap] with its address";
             return Err(self.place.wrong(&scan.span(), what));
         };
-        let hold = match scan.get_ref() {
-            WordOr::Word(ScannerName::Clamd) => Hold::Packet,
-            WordOr::Table(table) => table.hold,
+        let (name, hold) = match scan.get_ref() {
+            WordOr::Word(name) => (Some(*name), Hold::Packet),
+            WordOr::Table(table) => (table.with, table.hold),
         };
+        let is_icap = matches!(scanner.protocol, Protocol::Icap { .. });
+        if name.is_some_and(|name| matches!(name, ScannerName::Icap) != is_icap) {
+            let what = if is_icap {
+                "the scanner is [scanner.icap]: write scan = \"icap\""
+            } else {
+                "the scanner is [scanner.clamd]: write scan = \"clamd\""
+            };
+            return Err(self.place.wrong(&scan.span(), what));
+        }
         Ok(ScanSettings {
             hold,
             ..scanner.scan

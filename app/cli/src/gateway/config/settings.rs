@@ -8,7 +8,7 @@ use linkweir_engine::effect::MarkLayout;
 use linkweir_files::WhenFull;
 use linkweir_gateway::policy::{Action, AtLimit, Fail, Hold, Limits, ScanMode, ScanSettings};
 use linkweir_record::Prefix;
-use linkweir_scan::Address;
+use linkweir_scan::{Address, Protocol as ScanProtocol};
 use serde::{Deserialize, Deserializer, de};
 use toml::Spanned;
 
@@ -183,12 +183,14 @@ pub(super) struct LimitsTable {
     decoded_bytes: u64,
 }
 
-/// The table `[scanner.clamd]`, as it is written.
+/// The table `[scanner.clamd]` or `[scanner.icap]`, as it is written.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub(super) struct ClamdTable {
-    /// The socket of clamd, a path or host:port.
+pub(super) struct ScannerKeys {
+    /// The socket of clamd, a path or host:port; of an ICAP server, host:port.
     address: Parsed<Address>,
+    /// The name of an ICAP service.
+    service: Option<Spanned<String>>,
     #[serde(default = "connections", deserialize_with = "whole::<1, 256, _, _>")]
     connections: usize,
     #[serde(default = "timeout", deserialize_with = "duration")]
@@ -248,10 +250,11 @@ impl<'de> Deserialize<'de> for Window {
     }
 }
 
-/// The table `[scanner.clamd]`.
+/// The table `[scanner.clamd]` or `[scanner.icap]`.
 #[derive(Debug, Clone)]
 pub(crate) struct ScannerSettings {
     pub(crate) address: Address,
+    pub(crate) protocol: ScanProtocol,
     pub(crate) connections: usize,
     pub(crate) timeout: Duration,
     pub(crate) max_scan_bytes: u64,
@@ -261,9 +264,31 @@ pub(crate) struct ScannerSettings {
 }
 
 impl ScannerSettings {
-    pub(super) fn new(table: Spanned<ClamdTable>, place: Place<'_>) -> Result<Self, Wrong> {
+    /// `is_icap` says which of the two tables it is.
+    pub(super) fn new(
+        table: Spanned<ScannerKeys>,
+        is_icap: bool,
+        place: Place<'_>,
+    ) -> Result<Self, Wrong> {
         let at = table.span();
         let table = table.into_inner();
+        let is_name = |name: &str| {
+            let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./?=&".contains(&byte);
+            !name.is_empty() && name.bytes().all(is_part)
+        };
+        let protocol = match (table.service, is_icap) {
+            (None, false) => ScanProtocol::Clamd,
+            (Some(service), false) => {
+                return Err(place.wrong(&service.span(), "`service` is of [scanner.icap]"));
+            }
+            (Some(service), true) if is_name(service.get_ref()) => ScanProtocol::Icap {
+                service: service.into_inner(),
+            },
+            (service, true) => {
+                let what = "[scanner.icap] needs `service`, the name of the service in its URI, as \"virus_scan\"";
+                return Err(place.wrong(&service.map_or(at, |service| service.span()), what));
+            }
+        };
         let tail = table.tail;
         let mode = match table.window.0 {
             None => ScanMode::File,
@@ -272,6 +297,7 @@ impl ScannerSettings {
         };
         Ok(Self {
             address: table.address.0,
+            protocol,
             connections: table.connections,
             timeout: table.timeout,
             max_scan_bytes: table.max_scan,

@@ -118,7 +118,11 @@ fn a_scan_may_hold_the_file() {
     }
     for (words, wrong) in [
         ("{ hold = \"all\" }", "expected `packet` or `file`"),
-        ("{ with = \"other\" }", "expected `clamd`"),
+        ("{ with = \"other\" }", "expected `clamd` or `icap`"),
+        (
+            "\"icap\"",
+            "the scanner is [scanner.clamd]: write scan = \"clamd\"",
+        ),
         ("{ holds = \"file\" }", "unknown key `holds`"),
         ("7", "a string in quotes"),
     ] {
@@ -237,6 +241,41 @@ fn a_fault_is_told_with_its_line_and_column() {
 }
 
 #[test]
+fn an_icap_service_scans_in_place_of_clamd() {
+    let icap = FULL
+        .replace(
+            "[scanner.clamd]",
+            "[scanner.icap]\nservice = \"virus_scan\"",
+        )
+        .replace("/run/clamd.ctl", "127.0.0.1:1344")
+        .replace("scan = \"clamd\"", "scan = \"icap\"");
+    let config = read(&icap).expect("a policy");
+    let protocol = config.scanner.map(|scanner| scanner.protocol);
+    let service = "virus_scan".to_owned();
+    assert_eq!(protocol, Some(linkweir_scan::Protocol::Icap { service }));
+    for (change, expected) in [
+        (
+            ("service = \"virus_scan\"\n", ""),
+            "[scanner.icap] needs `service`",
+        ),
+        (
+            ("\"virus_scan\"", "\"a b\""),
+            "gateway.toml:17:11: [scanner.icap] needs `service`",
+        ),
+        (
+            ("scan = \"icap\"", "scan = \"clamd\""),
+            "write scan = \"icap\"",
+        ),
+        (
+            ("[scanner.icap]", "[scanner.clamd]"),
+            "`service` is of [scanner.icap]",
+        ),
+    ] {
+        says(&icap.replace(change.0, change.1), expected);
+    }
+}
+
+#[test]
 fn conditions_are_read_and_their_faults_located() {
     let rule = |lines: &str| format!("[[rule]]\nname = \"a\"\naction = \"reject\"\n{lines}\n");
     let good = rule(
@@ -252,28 +291,82 @@ fn conditions_are_read_and_their_faults_located() {
     assert!(a.conditions.tls.has_ech == Some(true) && a.reply.is_some());
     assert!(config.policy.local_minute.is_some());
     for (lines, expected) in [
-        ("hosts = \"http://a/\"", "gateway.toml:4:9: rule `a`: `hosts` are names without scheme"),
-        ("urls = \"http://a/*\"", "gateway.toml:4:8: rule `a`: `urls` are without scheme"),
-        ("ja4 = \"t13d\"", "gateway.toml:4:7: rule `a`: a JA4 has three parts"),
-        ("mime-types = \"video\"", "gateway.toml:4:14: rule `a`: `mime-types` have two parts"),
-        ("server-ports = 70000", "gateway.toml:4:16: 70000 is not a valid port"),
-        ("server-ports = \"9-8\"", "gateway.toml:4:16: `9-8` is not a valid port"),
-        ("times = \"monday\"", "gateway.toml:4:9: `monday` is not a valid time: write"),
-        ("min-body = \"0B\"", "gateway.toml:4:12: a size of at least 1B"),
-        ("application = \"tls\"\nhosts = \"a\"", "rule `a`: `hosts` is of http"),
-        ("application = \"http\"\nsni = \"a\"", "rule `a`: `sni` is of tls and quic"),
-        ("quota = \"1GB/day\"", "gateway.toml:4:9: rule `a`: `quota` and `new-connections` are what a client may use"),
-        ("quota = \"1GB\"", "gateway.toml:4:9: `1GB` is not a valid quota: write \"500MB/day\""),
-        ("new-connections = \"5/m\"", "gateway.toml:4:19: `5/m` is not a valid rate: write \"20/s\""),
-        ("page = \" \"", "gateway.toml:4:8: rule `a`: `page` is a text of 1 to 4000 bytes"),
-        ("application = \"tls\"\npage = \"a\"", "`page` is for http, which the rule is not for"),
-        ("location = \"http://a\"", "gateway.toml:4:12: rule `a`: `location` needs action = \"redirect\""),
+        (
+            "hosts = \"http://a/\"",
+            "gateway.toml:4:9: rule `a`: `hosts` are names without scheme",
+        ),
+        (
+            "urls = \"http://a/*\"",
+            "gateway.toml:4:8: rule `a`: `urls` are without scheme",
+        ),
+        (
+            "ja4 = \"t13d\"",
+            "gateway.toml:4:7: rule `a`: a JA4 has three parts",
+        ),
+        (
+            "mime-types = \"video\"",
+            "gateway.toml:4:14: rule `a`: `mime-types` have two parts",
+        ),
+        (
+            "server-ports = 70000",
+            "gateway.toml:4:16: 70000 is not a valid port",
+        ),
+        (
+            "server-ports = \"9-8\"",
+            "gateway.toml:4:16: `9-8` is not a valid port",
+        ),
+        (
+            "times = \"monday\"",
+            "gateway.toml:4:9: `monday` is not a valid time: write",
+        ),
+        (
+            "min-body = \"0B\"",
+            "gateway.toml:4:12: a size of at least 1B",
+        ),
+        (
+            "application = \"tls\"\nhosts = \"a\"",
+            "rule `a`: `hosts` is of http",
+        ),
+        (
+            "application = \"http\"\nsni = \"a\"",
+            "rule `a`: `sni` is of tls and quic",
+        ),
+        (
+            "quota = \"1GB/day\"",
+            "gateway.toml:4:9: rule `a`: `quota` and `new-connections` are what a client may use",
+        ),
+        (
+            "quota = \"1GB\"",
+            "gateway.toml:4:9: `1GB` is not a valid quota: write \"500MB/day\"",
+        ),
+        (
+            "new-connections = \"5/m\"",
+            "gateway.toml:4:19: `5/m` is not a valid rate: write \"20/s\"",
+        ),
+        (
+            "page = \" \"",
+            "gateway.toml:4:8: rule `a`: `page` is a text of 1 to 4000 bytes",
+        ),
+        (
+            "application = \"tls\"\npage = \"a\"",
+            "`page` is for http, which the rule is not for",
+        ),
+        (
+            "location = \"http://a\"",
+            "gateway.toml:4:12: rule `a`: `location` needs action = \"redirect\"",
+        ),
     ] {
         says(&rule(lines), expected);
     }
     let redirect = |lines: &str| rule(lines).replace("\"reject\"", "\"redirect\"");
-    says(&redirect("location = \"portal\""), "rule `a`: `location` is a URL in ASCII");
-    says(&redirect("location = \"http://a\"\nproxy-port = 1"), "`proxy-port` and `location` exclude each other");
+    says(
+        &redirect("location = \"portal\""),
+        "rule `a`: `location` is a URL in ASCII",
+    );
+    says(
+        &redirect("location = \"http://a\"\nproxy-port = 1"),
+        "`proxy-port` and `location` exclude each other",
+    );
     let config = read(&redirect("location = \"http://a\"")).expect("a policy");
     assert!(config.redirects.is_empty());
 }

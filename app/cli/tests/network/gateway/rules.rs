@@ -60,9 +60,21 @@ fn curl_of(site: &Site, number: u8, urls: &[&str], words: &[&str]) -> (Vec<Strin
     let out = site.path("out");
     drop(fs::remove_file(&out));
     let mut curl = site.net.command(Place::Client, "curl");
-    curl.args(["-s", "-k", "-m", "15", "-w", "%{http_code} %{num_connects}\n"])
-        .args(["--interface", &client(number).to_string()]);
-    for host in ["www.ads.example", "files.example", "portal.example", "x.video.example"] {
+    curl.args([
+        "-s",
+        "-k",
+        "-m",
+        "15",
+        "-w",
+        "%{http_code} %{num_connects}\n",
+    ])
+    .args(["--interface", &client(number).to_string()]);
+    for host in [
+        "www.ads.example",
+        "files.example",
+        "portal.example",
+        "x.video.example",
+    ] {
         for port in [80, 8080] {
             curl.args(["--resolve", &format!("{host}:{port}:{SERVER}")]);
         }
@@ -86,10 +98,16 @@ fn requests_get_pages_and_other_urls() {
 
     let (said, page) = curl(&site, &["http://www.ads.example/plain/small"], &[]);
     assert_eq!(said, ["403 1"]);
-    assert!(page.contains("Advertising is &lt;blocked&gt; here. Ask the helpdesk."), "{page}");
+    assert!(
+        page.contains("Advertising is &lt;blocked&gt; here. Ask the helpdesk."),
+        "{page}"
+    );
 
     // The second request of a connection, after one that passed.
-    let urls = ["http://files.example/plain/small", "http://files.example/plain/%67ames/x"];
+    let urls = [
+        "http://files.example/plain/small",
+        "http://files.example/plain/%67ames/x",
+    ];
     let (said, _) = curl(&site, &urls, &[]);
     assert_eq!(said, ["200 1", "302 0"]);
     let (said, portal) = curl(&site, &[urls[1]], &["-L"]);
@@ -118,24 +136,40 @@ fn requests_get_pages_and_other_urls() {
     let (said, page) = curl_of(&site, 3, &part, &[]);
     assert_eq!(said, ["403 1"]);
     assert!(page.contains("used up today"), "{page}");
-    let status: serde_json::Value = serde_json::from_str(&gateway.status_with(&["--json"])).unwrap();
+    let status: serde_json::Value =
+        serde_json::from_str(&gateway.status_with(&["--json"])).unwrap();
     assert_eq!(status["counts"]["quota_used_up"], 1, "{status}");
 
     let log = site.nginx.access_log(&[]);
-    assert!(!log.contains("games"), "nothing of it came to the server: {log}");
+    assert!(
+        !log.contains("games"),
+        "nothing of it came to the server: {log}"
+    );
     let events = gateway.end();
     let why = |rule: &str| {
         let decided = events.of("decided");
         let found = decided.iter().find(|event| event["rule"] == rule);
         found.map(|event| event["why"].as_str().unwrap_or_default().to_owned())
     };
-    assert_eq!(why("ads").as_deref(), Some("hosts=www.ads.example (*.ads.example)"));
+    assert_eq!(
+        why("ads").as_deref(),
+        Some("hosts=www.ads.example (*.ads.example)")
+    );
     let games = why("games").expect("it decided");
-    assert!(games.contains("clients=10.88.1.12 (10.88.1.0/24)"), "{games}");
-    assert!(games.contains("urls=files.example/plain/games/x (files.example/plain/games/*)"), "{games}");
+    assert!(
+        games.contains("clients=10.88.1.12 (10.88.1.0/24)"),
+        "{games}"
+    );
+    assert!(
+        games.contains("urls=files.example/plain/games/x (files.example/plain/games/*)"),
+        "{games}"
+    );
     let large = why("large downloads").expect("it decided");
     assert!(large.contains("min-body=100000 (65536)"), "{large}");
     let video = events.one("decided", "rule", "no video");
-    assert_eq!((&video["host"], &video["ech"]), (&"x.video.example".into(), &"false".into()));
+    assert_eq!(
+        (&video["host"], &video["ech"]),
+        (&"x.video.example".into(), &"false".into())
+    );
     assert_eq!(video["why"], "sni=x.video.example (*.video.example)");
 }

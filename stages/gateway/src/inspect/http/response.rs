@@ -39,7 +39,11 @@ impl HttpInspector {
         let mime_type = response.content_type.split(|byte| *byte == b';').next();
         let info = ResponseInfo {
             mime_type: mime_type.unwrap_or_default().trim_ascii(),
-            length: if no_body { Some(0) } else { response.content_length },
+            length: if no_body {
+                Some(0)
+            } else {
+                response.content_length
+            },
             head_len: head.len(),
             fed: self.fed,
         };
