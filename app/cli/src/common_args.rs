@@ -18,6 +18,7 @@ use crate::exit::{Wrong, wants_colours, warn};
 use crate::files::OverwriteArgs;
 use crate::signals::is_stopping;
 use crate::units;
+use linkweir_console::otlp::SpanQueue;
 
 /// What can be looked at while a command runs.
 #[derive(Debug, Args)]
@@ -79,6 +80,20 @@ pub(crate) struct ViewArgs {
     /// Send alerts as JSON to this URL, by POST.
     #[arg(long, value_name = "URL", requires = "alert", value_hint = ValueHint::Url)]
     pub(crate) webhook: Option<String>,
+
+    /// Send the metrics of `/metrics` to this receiver of OpenTelemetry (OTLP over HTTP), for example
+    /// `http://127.0.0.1:4318`, to which `/v1/metrics` is added; `linkweir http` also sends a span of each transaction
+    /// with a request to `/v1/traces` (with `--sample 1/N`, of the sample). What is not delivered is counted, and never waited for.
+    #[arg(long, value_name = "URL", value_hint = ValueHint::Url)]
+    pub(crate) otlp: Option<String>,
+
+    /// How often metrics are sent to `--otlp`.
+    #[arg(long, value_name = "DURATION", value_parser = units::duration, default_value = "10s", requires = "otlp")]
+    pub(crate) otlp_interval: Duration,
+
+    /// Where spans wait for `--otlp`.
+    #[arg(skip)]
+    pub(crate) spans: SpanQueue,
 }
 
 impl ViewArgs {

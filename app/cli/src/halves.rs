@@ -87,6 +87,7 @@ impl Passive for HalvesArgs {
             page: None,
             sketch: self.sketch.as_deref(),
             view: None,
+            metrics_hosts: 0,
             workers: 1,
             is_sorted: false,
             reads: Vec::new(),

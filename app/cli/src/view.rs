@@ -1,5 +1,7 @@
 //! What is looked at while a run goes on: live statistics, alerts, lines, the page, the terminal.
 
+mod lines;
+
 use std::ffi::OsStr;
 use std::path::Path;
 use std::sync::Arc;
@@ -7,25 +9,27 @@ use std::sync::mpsc::Sender;
 use std::time::Duration;
 
 use anyhow::anyhow;
+use linkweir_console::otlp::{Otlp, OtlpOptions};
 use linkweir_console::top::{self, Top, TopOptions};
 use linkweir_console::{
     Console, ConsoleError, ConsoleOptions, Order, Pages, Webhook, WebhookOptions,
 };
 use linkweir_engine::{Loss, RunReport, Sink};
 use linkweir_live::alert::{AlertEvent, MAX_RULES, Rule};
-use linkweir_live::api::{FlowFigures, GatewayFigures, LoadFigures, Tick};
+use linkweir_live::api::Tick;
 use linkweir_live::gateway::{GatewayStatus, StatusBoard};
 use linkweir_live::load::{LoadRun, LoadStatus, LoadStep};
 use linkweir_live::{Kind, LiveOf, LiveOptions, OfRecords};
-use linkweir_record::human::{moment, percent, scaled, span};
-use linkweir_record::{FlowKind, GatewayKind, HttpKind};
+use linkweir_record::{GatewayKind, HttpKind};
 use linkweir_sys::wait::pause;
 use linkweir_wire::Timestamp;
 
-use crate::clock::timestamp;
+use crate::clock::{timestamp, wall_clock};
 use crate::common_args::ViewArgs;
 use crate::exit::{Wrong, say, wants_colours, warn};
 use crate::signals::Signals;
+
+use self::lines::line;
 
 /// A kind of record that can be looked at while it comes.
 pub(crate) trait Viewed: Kind + top::Shown {
@@ -50,6 +54,8 @@ pub(crate) struct Subject<'a> {
     pub(crate) pages: Option<Arc<dyn Pages>>,
     /// Whether its records say where addresses are.
     pub(crate) has_places: bool,
+    /// Hosts with series of their own in `/metrics`.
+    pub(crate) metrics_hosts: usize,
 }
 
 impl<'a> Subject<'a> {
@@ -69,6 +75,7 @@ impl<'a> Subject<'a> {
             orders: None,
             pages: None,
             has_places: false,
+            metrics_hosts: 0,
         }
     }
 
@@ -81,6 +88,7 @@ impl<'a> Subject<'a> {
             orders: None,
             pages: None,
             has_places: false,
+            metrics_hosts: 0,
         }
     }
 }
@@ -110,6 +118,9 @@ struct Shown<K: Viewed> {
     console: Option<Console>,
     top: Option<Top>,
     webhook: Option<Webhook>,
+    otlp: Option<Otlp>,
+    /// Whether it was reported that the receiver of `--otlp` fails.
+    reported_otlp: bool,
     /// Whether it was reported that the webhook fails, and the last count of what it did not deliver.
     reported_webhook: bool,
     reported_alerts: u64,
@@ -125,7 +136,10 @@ impl<K: Viewed> View<K> {
         subject: &Subject<'_>,
         signals: &Signals,
     ) -> anyhow::Result<Self> {
-        let is_wanted = is_seen(args) || args.interval.is_some() || !args.alert.is_empty();
+        let is_wanted = is_seen(args)
+            || args.interval.is_some()
+            || args.otlp.is_some()
+            || !args.alert.is_empty();
         if !is_wanted {
             return Ok(Self(None));
         }
@@ -155,6 +169,8 @@ impl<K: Viewed> View<K> {
             console: None,
             top: None,
             webhook: None,
+            otlp: None,
+            reported_otlp: false,
             #[cfg(feature = "kafka")]
             publisher: None,
         };
@@ -164,6 +180,7 @@ impl<K: Viewed> View<K> {
         }
         shown.serve(args, subject)?;
         shown.post(args)?;
+        shown.export(args)?;
         // Last: from now on messages would stand in its way.
         shown.draw(args, subject, signals)?;
         Ok(Self(Some(shown)))
@@ -196,21 +213,31 @@ impl<K: Viewed> View<K> {
         }
     }
 
-    /// The run has ended, its page stays while this does; gives the alerts that a webhook did not deliver.
-    pub(crate) fn finish(&mut self, report: &RunReport) -> Option<Loss> {
-        let shown = self.0.as_mut()?;
+    /// The run has ended, its page stays while this does; gives the alerts, metrics and spans that were not delivered.
+    pub(crate) fn finish(&mut self, report: &RunReport) -> Vec<Loss> {
+        let Some(shown) = self.0.as_mut() else {
+            return Vec::new();
+        };
         if K::HAS_STATUS {
             shown.live.close();
         } else {
             shown.live.finish(report);
         }
         shown.end();
-        let (count, _) = shown.live.webhook_losses();
-        (count > 0).then(|| Loss {
-            destination: "webhook".to_owned(),
+        let (alerts, _) = shown.live.webhook_losses();
+        let ([metrics, spans], _) = shown.live.export_counts().losses();
+        let lost = [
+            ("webhook", alerts),
+            ("otlp_metrics", metrics),
+            ("otlp_spans", spans),
+        ];
+        let lost = lost.into_iter().filter(|(_, count)| *count > 0);
+        lost.map(|(destination, count)| Loss {
+            destination: destination.to_owned(),
             count,
             ..Loss::default()
         })
+        .collect()
     }
 
     /// The alert events behind number `after` that are still kept, with their numbers.
@@ -369,6 +396,7 @@ fn options<K: Viewed>(args: &ViewArgs, subject: &Subject<'_>) -> anyhow::Result<
         alerts: rules::<K>(&args.alert)?,
         has_archive: subject.pages.is_some(),
         has_places: subject.has_places,
+        metrics_hosts: subject.metrics_hosts,
         ..LiveOptions::default()
     })
 }
@@ -421,6 +449,21 @@ impl<K: Viewed> Shown<K> {
         Ok(())
     }
 
+    fn export(&mut self, args: &ViewArgs) -> anyhow::Result<()> {
+        let Some(url) = &args.otlp else {
+            return Ok(());
+        };
+        let options = OtlpOptions {
+            url: url.clone(),
+            interval: args.otlp_interval,
+            clock: wall_clock,
+        };
+        let otlp = Otlp::start(options, self.live.clone(), args.spans.clone())
+            .map_err(|error| anyhow!(Wrong(format!("--otlp: {error}"))))?;
+        self.otlp = Some(otlp);
+        Ok(())
+    }
+
     fn draw(
         &mut self,
         args: &ViewArgs,
@@ -451,8 +494,10 @@ impl<K: Viewed> Shown<K> {
         }
         // It posts what is left first.
         drop(self.webhook.take());
+        drop(self.otlp.take());
         self.tell();
         self.tell_of_webhook(true);
+        self.tell_of_otlp(true);
         #[cfg(feature = "kafka")]
         if let Some(publisher) = self.publisher.take() {
             let lost = publisher.finish().lost;
@@ -488,6 +533,22 @@ impl<K: Viewed> Shown<K> {
         }
     }
 
+    /// Says once why metrics and spans are not taken, and at the end how many were not.
+    fn tell_of_otlp(&mut self, is_over: bool) {
+        let ([metrics, spans], why) = self.live.export_counts().losses();
+        if let Some(why) = why.filter(|_| !self.reported_otlp) {
+            self.reported_otlp = true;
+            warn(&format!(
+                "otlp: metrics or spans cannot be delivered: {why}"
+            ));
+        }
+        if is_over && metrics + spans > 0 {
+            warn(&format!(
+                "otlp: messages with metrics not delivered: {metrics}, spans: {spans}"
+            ));
+        }
+    }
+
     /// Prints the intervals and alerts that are new.
     fn tell(&mut self) {
         if self.is_covered {
@@ -495,6 +556,7 @@ impl<K: Viewed> Shown<K> {
         }
         self.tell_of_webhook(false);
         self.tell_of_history();
+        self.tell_of_otlp(false);
         for (number, event) in self.live.events_after(self.reported_event) {
             self.reported_event = number;
             warn(&event.to_string());
@@ -506,113 +568,6 @@ impl<K: Viewed> Shown<K> {
             self.reported_tick = tick.id;
             say(&line::<K>(&tick));
         }
-    }
-}
-
-/// One interval on one line; what was lost stands in front of it.
-fn line<K: Viewed>(tick: &Tick<K::Figures>) -> String {
-    let mut parts = vec![moment(tick.t_ms.saturating_mul(1_000_000))];
-    let lost = tick.dropped.total();
-    if lost > 0 {
-        parts.push(format!("LOST {lost}"));
-    }
-    parts.extend(K::parts(tick));
-    parts.push(scaled(tick.per_second(tick.packets), "packets/s"));
-    parts.push(scaled(tick.per_second(tick.bytes) * 8.0, "bit/s"));
-    parts.join("  ")
-}
-
-impl Viewed for HttpKind {
-    fn parts(tick: &Tick) -> Vec<String> {
-        let mut parts = vec![scaled(tick.per_second(tick.requests), "req/s")];
-        if let Some(times) = &tick.response_time_ns {
-            parts.push(format!(
-                "p50 {}  p95 {}  p99 {}",
-                span(times.p50),
-                span(times.p95),
-                span(times.p99)
-            ));
-        }
-        let class = |first: u16| -> u64 {
-            let codes = tick.codes.range(first..first + 100);
-            codes.map(|(_, count)| count).sum()
-        };
-        for (name, count) in [("4xx", class(400)), ("5xx", class(500))] {
-            parts.push(format!("{name} {}", percent(count, tick.responses)));
-        }
-        parts.push(format!(
-            "unanswered {}",
-            percent(tick.unanswered, tick.requests)
-        ));
-        parts
-    }
-}
-
-impl Viewed for FlowKind {
-    fn parts(tick: &Tick<FlowFigures>) -> Vec<String> {
-        let mut parts = vec![
-            format!("active {}", tick.table.entries),
-            scaled(tick.per_second(tick.new_flows), "new/s"),
-            scaled(tick.per_second(tick.ended), "ended/s"),
-            format!(
-                "retransmitted {}",
-                percent(tick.retransmissions, tick.data_segments)
-            ),
-        ];
-        if let Some(rtt) = &tick.rtt_ns {
-            parts.push(format!("rtt p50 {}  p95 {}", span(rtt.p50), span(rtt.p95)));
-        }
-        for (name, count) in [
-            ("reset", tick.ends.reset),
-            ("unanswered", tick.ends.unanswered),
-        ] {
-            parts.push(format!("{name} {}", percent(count, tick.ended_tcp)));
-        }
-        parts
-    }
-}
-
-impl Viewed for GatewayKind {
-    fn parts(tick: &Tick<GatewayFigures>) -> Vec<String> {
-        let mut parts = vec![
-            format!("connections {}", tick.table.entries),
-            scaled(tick.per_second(tick.kind("decided")), "decided/s"),
-            format!("refused {}", tick.refused),
-            format!("blocked {}", tick.blocked),
-            format!("infected {}", tick.kind("infected")),
-        ];
-        for (name, kind) in [
-            ("keywords", "keyword"),
-            ("file names", "file_name"),
-            ("unscanned", "unscanned"),
-            ("messages", "message"),
-            ("files", "file"),
-        ] {
-            let events = tick.kind(kind);
-            if events > 0 {
-                parts.push(format!("{name} {events}"));
-            }
-        }
-        parts
-    }
-}
-
-impl Viewed for LoadRun {
-    fn parts(tick: &Tick<LoadFigures>) -> Vec<String> {
-        let mut parts = vec![
-            scaled(tick.per_second(tick.started), "sessions/s"),
-            format!("open {}", tick.table.entries),
-            format!("failed {}", tick.failed),
-            scaled(tick.per_second(tick.responses), "resp/s"),
-        ];
-        if let Some(times) = &tick.response_time_ns {
-            let [p50, p99, max] = [times.p50, times.p99, times.max].map(span);
-            parts.push(format!("p50 {p50}  p99 {p99}  max {max}"));
-        }
-        if let Some(lag) = &tick.schedule_lag_ns {
-            parts.push(format!("lag p99 {}", span(lag.p99)));
-        }
-        parts
     }
 }
 

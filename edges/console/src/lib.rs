@@ -1,7 +1,8 @@
 //! What people look at while a run goes on: `Console` serves the statistics of [`linkweir_live`] to
-//! browsers and to Prometheus, [`top`] shows them in a terminal, `Webhook` posts alerts.
+//! browsers and to Prometheus, [`top`] shows them in a terminal, `Webhook` posts alerts, [`otlp`] sends metrics and spans to a collector.
 #![forbid(unsafe_code)]
 
+pub mod otlp;
 mod served;
 mod server;
 pub mod top;

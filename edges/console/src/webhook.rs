@@ -22,7 +22,7 @@ use thiserror::Error;
 
 use linkweir_live::alert::AlertEvent;
 use linkweir_live::{Kind, LiveOf};
-use linkweir_post::{CertificatesError, Client, is_http};
+use linkweir_post::{CertificatesError, Client, Response, is_http};
 
 /// How often the thread looks whether it is to stop.
 const LOOK: Duration = Duration::from_millis(500);
@@ -128,27 +128,33 @@ impl Drop for Webhook {
 }
 
 /// How an attempt ended.
-enum Outcome {
+pub(crate) enum Outcome {
     Taken,
     /// The receiver will not take it, however often it is asked.
     Refused(String),
     Failed(String),
 }
 
-fn post(client: &Client, url: &str, body: &[u8]) -> Outcome {
-    match client.post(url, "application/json", body) {
-        Ok(response) => {
-            let status = response.status;
+/// Posts a body once; gives what became of it, and the body of the response.
+pub(crate) fn post(
+    client: &Client,
+    url: &str,
+    content_type: &str,
+    body: &[u8],
+) -> (Outcome, Vec<u8>) {
+    match client.post(url, content_type, body) {
+        Ok(Response { status, body }) => {
             let why = format!("the receiver answers with status {status}");
-            match status {
+            let outcome = match status {
                 200..=299 => Outcome::Taken,
                 // Too slow or too many: those pass.
                 408 | 425 | 429 => Outcome::Failed(why),
                 300..=499 => Outcome::Refused(why),
                 _ => Outcome::Failed(why),
-            }
+            };
+            (outcome, body)
         }
-        Err(error) => Outcome::Failed(error),
+        Err(error) => (Outcome::Failed(error), Vec::new()),
     }
 }
 
@@ -222,7 +228,7 @@ fn deliver<K: Kind>(
     for url in &options.urls {
         let mut pause = options.first_break;
         for attempt in 1..=options.attempts.max(1) {
-            let outcome = post(client, url, &body);
+            let (outcome, _) = post(client, url, "application/json", &body);
             if let Outcome::Failed(why) | Outcome::Refused(why) = &outcome {
                 counts.first_failure.get_or_init(|| why.clone());
             }

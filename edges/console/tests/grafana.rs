@@ -82,9 +82,21 @@ fn faults(dashboard: &Value) -> Vec<String> {
             && variable["hide"].as_u64().is_some_and(|hide| hide <= 2);
         want(holds, format!("variable {variable}"));
     }
+    faults.extend(faults_of_panels(dashboard["panels"].as_array().unwrap()));
+    faults
+}
+
+fn faults_of_panels(panels: &[Value]) -> Vec<String> {
+    let mut faults = Vec::new();
+    let mut want = |holds: bool, what: String| {
+        if !holds {
+            faults.push(what);
+        }
+    };
+    let is_text = |value: &Value| value.as_str().is_some_and(|text| !text.is_empty());
     let mut ids = BTreeSet::new();
     let mut taken = BTreeSet::new();
-    for panel in dashboard["panels"].as_array().unwrap() {
+    for panel in panels {
         let title = panel["title"].as_str().unwrap_or_default();
         want(
             !title.is_empty(),

@@ -322,15 +322,16 @@ fn set(panel: &mut Value, at: &str, value: Value) {
 }
 
 fn panel(kind: &str, title: &str, help: &str, unit: &str, targets: Vec<Value>) -> Value {
-    json!({
+    let mut panel = json!({
         "type": kind,
         "title": title,
         "description": help,
         "datasource": source(),
-        "targets": targets,
         "fieldConfig": { "defaults": { "unit": unit }, "overrides": [] },
         "options": {},
-    })
+    });
+    set(&mut panel, "/targets", Value::Array(targets));
+    panel
 }
 
 fn target(at: u8, expression: &str, legend: &str) -> Value {
@@ -448,6 +449,21 @@ fn panels(family: &Declared, subject: &str, grid: &mut Grid) {
             );
             grid.put(PANEL, panel);
         }
+        ("summary", unit) if !labels.contains(&"quantile") => {
+            let sum = |end: &str| {
+                format!("sum by ({list}) (rate({name}{end}{{{CHOSEN}}}[$__rate_interval]))")
+            };
+            let mean = format!("{} / {}", sum("_sum"), sum("_count"));
+            grid.put(
+                PANEL,
+                self::chart(
+                    &format!("Mean {}", title.to_lowercase()),
+                    help,
+                    unit_of(unit),
+                    one(mean),
+                ),
+            );
+        }
         (_, unit) => {
             let expression = format!("max by ({list}) ({name}{{{CHOSEN}}})");
             grid.put(PANEL, chart(unit_of(unit), one(expression)));
@@ -511,7 +527,7 @@ mod tests {
         let text: String = ALL.iter().filter_map(|of| grafana_dashboard(of)).collect();
         for family in sections().iter().flat_map(|section| &section.families) {
             // Behind the name of a sample come its labels.
-            let found = ["", "_bucket"]
+            let found = ["", "_bucket", "_sum"]
                 .iter()
                 .any(|end| text.contains(&format!("({}{end}{{", family.name)));
             assert!(found, "{}", family.name);

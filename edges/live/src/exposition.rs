@@ -4,6 +4,8 @@ use std::fmt::{Display, Write as _};
 
 use linkweir_sketch::LogLinear;
 
+use crate::points::{Metric, Point, add_sample};
+
 /// `Content-Type` of the text.
 pub const METRICS_CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
@@ -38,11 +40,20 @@ pub(crate) use families;
 /// something that is measured.
 #[derive(Debug)]
 pub struct Samples<'a> {
-    text: &'a mut String,
-    /// The lines above the first sample, until it comes.
-    head: String,
+    out: Out<'a>,
     name: &'static str,
     labels: &'static [&'static str],
+}
+
+/// Where samples go.
+#[derive(Debug)]
+enum Out<'a> {
+    /// To the text format, below the lines that stand above the first sample until it comes.
+    Text {
+        text: &'a mut String,
+        head: String,
+    },
+    Points(&'a mut Vec<Point>),
 }
 
 /// Escapes a label value: backslash, quotation mark and line feed.
@@ -120,24 +131,30 @@ impl Samples<'_> {
     }
 
     fn line(&mut self, suffix: &str, values: &[&str], le: Option<&str>, value: impl Display) {
-        self.text.push_str(&self.head);
-        self.head.clear();
-        self.text.push_str(self.name);
-        self.text.push_str(suffix);
         let labels = self.labels.iter().copied().zip(values.iter().copied());
+        let (text, head) = match &mut self.out {
+            Out::Text { text, head } => (text, head),
+            Out::Points(points) => {
+                return add_sample(points, suffix, labels, le, &value.to_string());
+            }
+        };
+        text.push_str(head);
+        head.clear();
+        text.push_str(self.name);
+        text.push_str(suffix);
         let labels = labels.chain(le.map(|le| ("le", le)));
         let mut open = '{';
-        for (label, text) in labels {
-            self.text.push(open);
+        for (label, value) in labels {
+            text.push(open);
             open = ',';
-            self.text.push_str(label);
-            self.text.push_str("=\"");
-            push_escaped(self.text, text);
-            self.text.push('"');
+            text.push_str(label);
+            text.push_str("=\"");
+            push_escaped(text, value);
+            text.push('"');
         }
         let close = if open == ',' { "}" } else { "" };
         // Writing to a String cannot fail.
-        writeln!(self.text, "{close} {value}").ok();
+        writeln!(text, "{close} {value}").ok();
     }
 }
 
@@ -148,12 +165,37 @@ pub(crate) fn expose<S>(text: &mut String, families: &[Family<S>], said: &S) {
             name, kind, help, ..
         } = family;
         let mut samples = Samples {
-            head: format!("# HELP {name} {help}\n# TYPE {name} {kind}\n"),
-            text,
+            out: Out::Text {
+                head: format!("# HELP {name} {help}\n# TYPE {name} {kind}\n"),
+                text,
+            },
             name,
             labels: family.labels,
         };
         (family.samples)(said, &mut samples);
+    }
+}
+
+/// The samples of a list as values, for other formats.
+pub(crate) fn collect<S>(all: &mut Vec<Metric>, families: &[Family<S>], said: &S) {
+    for family in families {
+        let mut points = Vec::new();
+        (family.samples)(
+            said,
+            &mut Samples {
+                out: Out::Points(&mut points),
+                name: family.name,
+                labels: family.labels,
+            },
+        );
+        if !points.is_empty() {
+            all.push(Metric {
+                name: family.name,
+                kind: family.kind,
+                help: family.help,
+                points,
+            });
+        }
     }
 }
 

@@ -5,7 +5,9 @@ use linkweir_sketch::{TopEntry, TopK};
 
 use crate::alert::Scope;
 use crate::api::{By, HttpCounts, HttpFigures, HttpKeyed, HttpOf, Sort, TopRow};
-use crate::exposition::{Family, families};
+use crate::exposition::{Family, Samples, families};
+use crate::hosts::{HostCounts, Hosts};
+use crate::interval::LiveOptions;
 use crate::kind::{Clock, KeyTable, Kind, Records};
 use crate::part::{count_places, octets, socket_key};
 use crate::scopes::{is_same, names_host};
@@ -14,7 +16,7 @@ use crate::text::to_f64;
 use crate::url_template::{MAX_TEMPLATE_BYTES, path_template};
 
 /// Maximum length of a host name in a table, bytes.
-const HOST_BYTES: usize = 128;
+pub(crate) const HOST_BYTES: usize = 128;
 
 /// Counts a transaction with a key.
 fn count_keyed(keyed: &mut HttpKeyed, row: &HttpRow, response_time: Option<u64>) {
@@ -51,6 +53,19 @@ fn response_time(row: &HttpRow) -> Option<u64> {
     }
 }
 
+/// What `/metrics` has of the whole run and of nothing shorter.
+#[derive(Debug, Default, Clone)]
+pub struct HttpRun {
+    pub(crate) servers: Servers,
+    pub(crate) hosts: Hosts,
+}
+
+/// A figure of every host that is shown.
+fn by_host(all: &Records<HttpKind>, out: &mut Samples<'_>, count: fn(&HostCounts) -> u64) {
+    let hosts = all.series.hosts.sorted().into_iter();
+    out.by(hosts.map(|(name, counts)| (name, count(&counts))));
+}
+
 impl Kind for HttpKind {
     const SUBJECT: &'static str = "http";
     const TABLES: &'static [KeyTable] = &[
@@ -69,7 +84,7 @@ impl Kind for HttpKind {
     type Figures = HttpFigures;
     type Counts = HttpCounts;
     type Keyed = HttpKeyed;
-    type Series = Servers;
+    type Series = HttpRun;
     type Scratch = HttpScratch;
     type By = By;
     type Sort = Sort;
@@ -77,6 +92,13 @@ impl Kind for HttpKind {
     type Row = TopRow;
     type Status = ();
     type Event = ();
+
+    fn series(options: &LiveOptions) -> HttpRun {
+        HttpRun {
+            hosts: Hosts::new(options.metrics_hosts),
+            ..HttpRun::default()
+        }
+    }
 
     fn time(view: &HttpTransaction<'_>, clock: Clock) -> u64 {
         // What has no response is known to have none only now.
@@ -86,9 +108,10 @@ impl Kind for HttpKind {
         }
     }
 
-    fn prepare(view: &HttpTransaction<'_>, servers: &mut Servers, scratch: &mut HttpScratch) {
+    fn prepare(view: &HttpTransaction<'_>, series: &mut HttpRun, scratch: &mut HttpScratch) {
         let row = view.row;
         if let (Some(nanos), Some(code)) = (response_time(row), row.status_code) {
+            let servers = &mut series.servers;
             servers.record((row.server_ip, row.server_port), code, nanos);
         }
         scratch.host.clear();
@@ -99,6 +122,7 @@ impl Kind for HttpKind {
             let host = scratch.host.get(..96).unwrap_or(&scratch.host);
             scratch.url.extend_from_slice(host);
             path_template(view.text.uri, &mut scratch.url);
+            series.hosts.record(&scratch.host, row);
         }
     }
 
@@ -228,7 +252,7 @@ families! {
         };
     histogram "linkweir_http_response_time_seconds" ["server", "code"] "Time from the first packet of a request to the first packet of its response, by server and status code."
         => |all, out| {
-            for (server, codes) in all.series.sorted() {
+            for (server, codes) in all.series.servers.sorted() {
                 let server = server.map_or_else(|| "other".to_owned(), |server| server.to_string());
                 for (code, times) in codes.sorted() {
                     let code = match code {
@@ -237,6 +261,20 @@ families! {
                     };
                     out.times(&[&server, &code], &BOUNDS, times);
                 }
+            }
+        };
+    counter "linkweir_http_host_requests_total" ["host"] "Requests, by host; of the busiest hosts (--metrics-hosts), since their series began."
+        => |all, out| by_host(all, out, |host| host.requests);
+    counter "linkweir_http_host_server_errors_total" ["host"] "Responses with a status code of 5xx, by host."
+        => |all, out| by_host(all, out, |host| host.server_errors);
+    counter "linkweir_http_host_unanswered_total" ["host"] "Requests without a response, by host."
+        => |all, out| by_host(all, out, |host| host.unanswered);
+    counter "linkweir_http_host_bytes_total" ["host"] "Bytes of requests and responses, by host."
+        => |all, out| by_host(all, out, |host| host.bytes);
+    summary "linkweir_http_host_response_time_seconds" ["host"] "Time from the first packet of a request to the first packet of its response, by host: sum and count."
+        => |all, out| {
+            for (name, host) in all.series.hosts.sorted() {
+                out.summary(name, &[], host.time_ns, host.timed);
             }
         };
 }

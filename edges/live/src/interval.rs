@@ -28,6 +28,8 @@ pub struct LiveOptions {
     pub has_archive: bool,
     /// Whether records say where addresses are.
     pub has_places: bool,
+    /// Hosts with series of their own in the metrics of HTTP, at a time; at most 1,000.
+    pub metrics_hosts: usize,
 }
 
 impl Default for LiveOptions {
@@ -41,6 +43,7 @@ impl Default for LiveOptions {
             max_keys: 256,
             has_archive: false,
             has_places: false,
+            metrics_hosts: 0,
         }
     }
 }

@@ -11,6 +11,7 @@ use crate::alert::{Measured, Rule, RuleError, Scope};
 use crate::api::{Totals, Word};
 use crate::exposition::Family;
 use crate::figures::{Counts, Keyed};
+use crate::interval::LiveOptions;
 
 /// Where the time of the writer stands, nanoseconds since the epoch.
 #[derive(Debug, Clone, Copy)]
@@ -200,6 +201,12 @@ pub trait Kind: Fed + Debug + Clone + Send + Sync {
             })?;
         }
         Ok(rule)
+    }
+
+    /// The series of a run in which nothing was counted yet.
+    fn series(options: &LiveOptions) -> Self::Series {
+        let _ = options;
+        Self::Series::default()
     }
 
     /// The time at which a record counts.

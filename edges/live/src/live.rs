@@ -16,6 +16,7 @@ use crate::api::{
     Word as _,
 };
 use crate::day::{self, Day, DayError, DayReader, Past};
+use crate::export::ExportCounts;
 use crate::figures::Counts as _;
 use crate::history::History;
 use crate::interval::{LiveOptions, Open};
@@ -70,6 +71,7 @@ pub(crate) struct Shared<K: Kind> {
     pub(crate) probes: Mutex<Option<Arc<Probes>>>,
     changed: Condvar,
     webhook: WebhookCounts,
+    export: ExportCounts,
 }
 
 /// The live statistics of one run over records of one kind. A clone is another handle on the same.
@@ -224,6 +226,7 @@ impl<K: Kind> LiveOf<K> {
             probes: Mutex::default(),
             changed: Condvar::new(),
             webhook: WebhookCounts::default(),
+            export: ExportCounts::default(),
         }))
     }
 
@@ -421,6 +424,11 @@ impl<K: Kind> LiveOf<K> {
     /// Counters of the webhook.
     pub fn webhook_counts(&self) -> &WebhookCounts {
         &self.0.webhook
+    }
+
+    /// Counters of what is sent elsewhere: metrics and spans.
+    pub fn export_counts(&self) -> &ExportCounts {
+        &self.0.export
     }
 
     /// What the run is.

@@ -8,9 +8,11 @@ use std::sync::atomic::Ordering;
 
 use crate::alert::WebhookCounts;
 use crate::api::{AlertState, AlertStatus, Dropped, Meta, Probe, Probes, TableState};
-use crate::exposition::{Family, Samples, expose, families};
+use crate::export;
+use crate::exposition::{Family, Samples, collect, expose, families};
 use crate::kind::{Kind, Records};
 use crate::live::{LiveOf, lock};
+use crate::points::Metric;
 use crate::text::to_f64;
 use crate::{flow_metrics, gateway_metrics, http, load_metrics};
 
@@ -144,6 +146,20 @@ impl<K: Kind> LiveOf<K> {
     /// Everything for a scraper, in the text format of Prometheus.
     #[must_use]
     pub fn metrics(&self) -> String {
+        let mut text = String::new();
+        self.describe(&mut text);
+        text
+    }
+
+    /// The same as values, for other formats.
+    #[must_use]
+    pub fn metric_values(&self) -> Vec<Metric> {
+        let mut all = Vec::new();
+        self.describe(&mut all);
+        all
+    }
+
+    fn describe(&self, to: &mut impl Taker) {
         let totals = self.totals();
         let (series, decode_errors, faults) = {
             let writer = lock(&self.0.writer);
@@ -163,18 +179,34 @@ impl<K: Kind> LiveOf<K> {
             decode_errors,
             faults,
         };
-        let mut text = String::new();
-        expose(&mut text, RUN, &run);
-        expose(&mut text, K::METRICS, &Records { totals, series });
+        to.take(RUN, &run);
+        to.take(K::METRICS, &Records { totals, series });
         if let Some((status, _)) = self.status() {
-            expose(&mut text, K::STATUS_METRICS, status.as_ref());
+            to.take(K::STATUS_METRICS, status.as_ref());
         }
         if let Some(probes) = self.probes() {
-            expose(&mut text, PROBES, probes.as_ref());
+            to.take(PROBES, probes.as_ref());
         }
         let alerts = Alerts::of(&self.alerts(), self.webhook_counts());
-        expose(&mut text, ALERTS, &alerts);
-        text
+        to.take(ALERTS, &alerts);
+        to.take(export::FAMILIES, &self.export_counts().exported());
+    }
+}
+
+/// Takes families one list after the other.
+trait Taker {
+    fn take<S>(&mut self, families: &[Family<S>], said: &S);
+}
+
+impl Taker for String {
+    fn take<S>(&mut self, families: &[Family<S>], said: &S) {
+        expose(self, families, said);
+    }
+}
+
+impl Taker for Vec<Metric> {
+    fn take<S>(&mut self, families: &[Family<S>], said: &S) {
+        collect(self, families, said);
     }
 }
 
@@ -208,10 +240,11 @@ fn section<S>(of: &'static str, families: &[Family<S>]) -> Section {
 }
 
 /// Every family of every program: the table of the manual and the dashboards are made of this.
-pub(crate) fn sections() -> [Section; 9] {
+pub(crate) fn sections() -> [Section; 10] {
     [
         section("all", RUN),
         section("all", ALERTS),
+        section("all", export::FAMILIES),
         section("http", http::FAMILIES),
         section("flows", flow_metrics::FAMILIES),
         section("gateway", gateway_metrics::EVENTS),
@@ -253,14 +286,18 @@ pub fn metrics_markdown() -> String {
 }
 
 impl Declared {
-    /// The unit, by the convention of Prometheus at the end of the name; empty for counts and states.
     pub(crate) fn unit(&self) -> &'static str {
-        let quantity = self.name.strip_suffix("_total").unwrap_or(self.name);
-        match quantity.rsplit('_').next() {
-            Some("seconds") => "seconds",
-            Some("bytes") => "bytes",
-            _ => "",
-        }
+        unit_of_name(self.name)
+    }
+}
+
+/// The unit of a metric, by the convention of Prometheus at the end of the name; empty for counts and states.
+pub(crate) fn unit_of_name(name: &str) -> &'static str {
+    let quantity = name.strip_suffix("_total").unwrap_or(name);
+    match quantity.rsplit('_').next() {
+        Some("seconds") => "seconds",
+        Some("bytes") => "bytes",
+        _ => "",
     }
 }
 

@@ -138,7 +138,7 @@ impl<K: Kind> Writer<K> {
             parts: 0,
             started: None,
             closed: Sums::default(),
-            series: K::Series::default(),
+            series: K::series(options),
             seen: Seen::default(),
             dropped: Dropped::default(),
             sink_drops: 0,

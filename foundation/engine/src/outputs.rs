@@ -183,6 +183,14 @@ impl<K: RecordKind> Outputs<K> {
         self.push(None, sink, None);
     }
 
+    /// Adds what looks at the records of the sample, where there is one, without being a destination.
+    pub fn add_sampled_observer(&mut self, sink: Box<dyn Sink<K>>) {
+        self.add_observer(sink);
+        if let Some(output) = self.all.last_mut() {
+            output.is_sampled = true;
+        }
+    }
+
     fn push(&mut self, name: Option<String>, sink: Box<dyn Sink<K>>, open: Option<Open<K>>) {
         self.all.push(Output {
             name,
@@ -497,10 +505,11 @@ mod tests {
                 Ok(())
             }
         }
-        let [written, observed, store]: [Rc<RefCell<Vec<u64>>>; 3] = Default::default();
+        let [written, observed, followed, store]: [Rc<RefCell<Vec<u64>>>; 4] = Default::default();
         let mut outputs = Outputs::<HttpKind>::default();
         outputs.add("-", Box::new(Times(Rc::clone(&written))));
         outputs.add_observer(Box::new(Times(Rc::clone(&observed))));
+        outputs.add_sampled_observer(Box::new(Times(Rc::clone(&followed))));
         outputs.sample(NonZeroU32::new(8).unwrap());
         outputs.add("store", Box::new(Times(Rc::clone(&store))));
         for batch_of in [1..=3000, 3001..=8000] {
@@ -515,6 +524,7 @@ mod tests {
             outputs.write(&batch).unwrap();
         }
         let written = written.borrow();
+        assert_eq!(*written, *followed.borrow());
         // 1,000 with a standard deviation of 30.
         assert!((880..=1120).contains(&written.len()), "{}", written.len());
         let counts = outputs.sampled().unwrap();

@@ -209,10 +209,13 @@ pub fn trace_of(value: &[u8]) -> Option<[u8; 48]> {
 
 /// The trace and the parent that a text has, or nothing.
 pub(crate) fn trace(values: &[u8]) -> (Value<'_>, Value<'_>) {
-    let (trace, parent) = find(values, Slot::Trace)
-        .split_at_checked(32)
-        .unwrap_or_default();
+    let (trace, parent) = trace_digits(values).unwrap_or_default();
     (text(trace), text(parent))
+}
+
+/// The digits of the trace and of the parent.
+pub(crate) fn trace_digits(values: &[u8]) -> Option<(&[u8], &[u8])> {
+    find(values, Slot::Trace).split_at_checked(32)
 }
 
 /// What the columns of a run are made of.

@@ -211,6 +211,13 @@ impl<'a> HttpTransaction<'a> {
         self.web.map_or([&[]; 2], |web| web.fields())
     }
 
+    /// Trace and parent of the request's `traceparent` field (W3C Trace Context), 32 and 16 hexadecimal digits; `None`
+    /// where it has none or a void one.
+    #[must_use]
+    pub fn trace(&self) -> Option<(&'a [u8], &'a [u8])> {
+        header::trace_digits(self.fields()[0])
+    }
+
     /// What it went over: HTTP/3 over UDP.
     const fn protocol(&self) -> Protocol {
         match self.row.version {

@@ -61,6 +61,7 @@ impl Passive for FlowsArgs {
             page: Some(&self.page),
             sketch: None,
             view: Some(&self.view),
+            metrics_hosts: 0,
             workers: self.workers.workers,
             is_sorted: false,
             reads: internal

@@ -112,6 +112,18 @@ pub(crate) struct HttpArgs {
     #[command(flatten)]
     pub(crate) view: ViewArgs,
 
+    /// Give the N hosts with the most requests series of their own in `/metrics` and in `--otlp`, at most 1000; all
+    /// others share `host="other"`. A host counts from when its series begins [default: 0, none].
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 0,
+        hide_default_value = true,
+        value_parser = clap::value_parser!(u16).range(0..=1000),
+        help_heading = "Live view"
+    )]
+    pub(crate) metrics_hosts: u16,
+
     #[command(flatten)]
     pub(crate) workers: WorkerArgs,
 

@@ -77,6 +77,7 @@ impl Passive for HttpArgs {
             page: Some(&self.page),
             sketch: self.sketch.as_deref(),
             view: Some(&self.view),
+            metrics_hosts: self.metrics_hosts as usize,
             workers: self.workers.workers,
             is_sorted: self.tracking.sort,
             reads: self
@@ -128,6 +129,9 @@ impl Passive for HttpArgs {
         options: OutputOptions,
     ) -> anyhow::Result<Outputs<HttpKind>> {
         let mut outputs = outputs::open(destinations, self.format, &options)?;
+        if self.view.otlp.is_some() {
+            outputs.add_sampled_observer(self.view.spans.sink());
+        }
         if let Some(of) = self.sample.sample {
             outputs.sample(of);
         }

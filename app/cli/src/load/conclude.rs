@@ -105,7 +105,7 @@ pub(super) fn for_workers(
     mut header: Header,
     gathered: &Gathered,
     files: Files,
-    undelivered: Option<Loss>,
+    undelivered: Vec<Loss>,
 ) -> anyhow::Result<Exit> {
     let lines = gathered.workers.iter();
     let lines: Vec<String> = lines

@@ -126,6 +126,8 @@ pub(crate) struct Flags<'a> {
     pub(crate) page: Option<&'a PageArgs>,
     pub(crate) sketch: Option<&'a str>,
     pub(crate) view: Option<&'a ViewArgs>,
+    /// Hosts with series of their own in `/metrics`.
+    pub(crate) metrics_hosts: usize,
     pub(crate) workers: usize,
     pub(crate) is_sorted: bool,
     /// Further files that are read, and written, with the flags that name them.
@@ -222,6 +224,7 @@ pub(crate) fn start_view<K: Viewed + Mergeable>(
     let destinations = &flags.output.write;
     let subject = Subject {
         pages,
+        metrics_hosts: flags.metrics_hosts,
         has_places: flags.page.is_some_and(|page| !page.geoip.is_empty()),
         ..Subject::of_run(&source, flags.is_live(), destinations, &flags.written())
     };

@@ -19,7 +19,7 @@ pub(crate) trait Viewer {
     fn tick(&mut self, report: &RunReport);
 
     /// The run has ended; gives what it could not deliver itself.
-    fn finish(&mut self, report: &RunReport) -> Option<Loss>;
+    fn finish(&mut self, report: &RunReport) -> Vec<Loss>;
 
     /// Whether the terminal is taken: nothing else may write to it.
     fn is_covered(&self) -> bool;
@@ -36,7 +36,7 @@ impl<K: Viewed> Viewer for View<K> {
         Self::tick(self, report);
     }
 
-    fn finish(&mut self, report: &RunReport) -> Option<Loss> {
+    fn finish(&mut self, report: &RunReport) -> Vec<Loss> {
         Self::finish(self, report)
     }
 
@@ -125,11 +125,11 @@ impl Watcher {
     /// that the run took.
     pub(super) fn finish(&mut self, report: &mut RunReport) -> Duration {
         self.meter.clear();
-        let undelivered = self.view.as_mut().and_then(|view| view.finish(report));
+        let undelivered = self.view.as_mut().map(|view| view.finish(report));
         if let Some(view) = &self.view {
             self.packets.alerts(|after| view.events_after(after));
         }
-        report.losses.extend(undelivered);
+        report.losses.extend(undelivered.into_iter().flatten());
         for fault in report.faults.iter().skip(self.reported) {
             warn(&describe(fault));
         }

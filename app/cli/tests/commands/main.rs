@@ -46,6 +46,7 @@ mod load_words;
 mod media;
 mod merge;
 mod model;
+mod otlp;
 mod packets;
 mod privileges;
 mod report;

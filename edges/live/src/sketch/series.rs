@@ -12,8 +12,9 @@ use crate::exposition::Buckets;
 use crate::figure::CODES;
 use crate::flow::FlowSeries;
 use crate::flow_metrics::{HALVES, RTT_BOUNDS};
+use crate::http::HttpRun;
 use crate::kind::OfRecords;
-use crate::servers::{Histogram, Servers};
+use crate::servers::Histogram;
 
 /// The name of the series that is not a part of the path.
 const HANDSHAKE: &str = "handshake";
@@ -48,8 +49,8 @@ pub struct HttpSeries {
 impl Mergeable for HttpKind {
     type WireSeries = HttpSeries;
 
-    fn send_series(now: &Servers, before: &Servers) -> Vec<HttpSeries> {
-        let grown = now.since(before).into_iter();
+    fn send_series(now: &HttpRun, before: &HttpRun) -> Vec<HttpSeries> {
+        let grown = now.servers.since(&before.servers).into_iter();
         let sent = grown.map(|(server, code, times)| HttpSeries {
             server,
             code,
@@ -58,11 +59,11 @@ impl Mergeable for HttpKind {
         sent.collect()
     }
 
-    fn take_series(series: &mut Servers, grown: &HttpSeries) -> Result<(), Cause> {
+    fn take_series(series: &mut HttpRun, grown: &HttpSeries) -> Result<(), Cause> {
         let times: Option<Histogram> = grown.response_time.buckets();
         let is_code = grown.code < CODES;
         let times = times.filter(|_| is_code).ok_or(Cause::Contradictory)?;
-        series.merge(grown.server, grown.code, &times);
+        series.servers.merge(grown.server, grown.code, &times);
         Ok(())
     }
 }

@@ -197,7 +197,7 @@ impl Board {
     }
 
     /// The run is over; gives the alerts that a webhook did not deliver.
-    pub(in crate::load) fn finish(mut self, now: Timestamp) -> Option<Loss> {
+    pub(in crate::load) fn finish(mut self, now: Timestamp) -> Vec<Loss> {
         self.show(now);
         self.view.finish(&self.report(now))
     }

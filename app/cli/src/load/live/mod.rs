@@ -42,7 +42,7 @@ pub(super) struct Lookout {
     next: Option<Timestamp>,
     /// A look for which there was no room.
     waiting: Option<Box<Progress>>,
-    board: Option<(SyncSender<Said>, JoinHandle<Option<Loss>>)>,
+    board: Option<(SyncSender<Said>, JoinHandle<Vec<Loss>>)>,
 }
 
 impl Lookout {
@@ -111,10 +111,10 @@ impl Lookout {
         &mut self,
         time: Timestamp,
         progress: Progress,
-    ) -> anyhow::Result<Option<Loss>> {
+    ) -> anyhow::Result<Vec<Loss>> {
         let progress = self.joined(progress);
         let Some((board, thread)) = self.board.take() else {
-            return Ok(None);
+            return Ok(Vec::new());
         };
         // The schedule is over: it may wait.
         let _sent = board.send(Said::Look(time.as_nanos(), progress));
@@ -135,7 +135,7 @@ impl Drop for Lookout {
 }
 
 /// Shows what the loop says, until it says nothing any more.
-fn show(mut board: Board, said: &Receiver<Said>) -> Option<Loss> {
+fn show(mut board: Board, said: &Receiver<Said>) -> Vec<Loss> {
     loop {
         match said.recv_timeout(TICK) {
             Ok(Said::Begin(at)) => board.begin(at),
