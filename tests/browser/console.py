@@ -228,6 +228,39 @@ class Test:
         ))
         self.page.fill("#search", "")
 
+    def records_behind_a_row(self):
+        """A click, or Enter, on a host shows the last records of that host and only those."""
+        hosts = self.page.eval_on_selector_all("tr[data-key]", "(all) => all.map((row) => row.dataset.key)")
+        check(len(hosts) > 1, f"one host says nothing: {hosts}")
+
+        def shown():
+            return self.page.eval_on_selector_all(
+                "dialog[open] tr[data-host]", "(all) => all.map((row) => row.dataset.host.toLowerCase())"
+            )
+
+        for key in hosts[:2]:
+            row = self.page.locator("tr[data-key]").nth(hosts.index(key))
+            key = row.get_attribute("data-key")
+            if key == hosts[0]:
+                row.click()
+            else:
+                row.focus()
+                row.press("Enter")
+            records = until(f"records of {key}", 10, shown)
+            check(set(records) == {key}, f"{key}: {set(records)}")
+            where = self.page.inner_text("dialog[open] code")
+            check("--where 'host ~ " in where, where)
+            self.page.click('[data-order="newest"]')
+            until("the newest", 10, shown)
+            check(set(shown()) == {key}, f"{key}, newest: {set(shown())}")
+            self.page.click('[data-order="slowest"]')
+            self.page.keyboard.press("Escape")
+            until("the dialog is closed", 5, lambda: not self.page.locator("dialog[open]").count())
+        rule = "p95%20of%20host%20" + hosts[0] + "%20%3E%201%20ms"
+        behind = self.get(f"/api/records?rule={rule}&order=slowest")["records"]
+        times = [one["response_time_ns"] for one in behind]
+        check(times == sorted(times, reverse=True) and len(times) > 3, f"slowest first: {times[:5]}")
+
     def text_stays_text(self):
         marks = self.page.eval_on_selector_all(
             "#top-table tbody *", "(all) => [...new Set(all.map((element) => element.localName))].sort()"
@@ -355,6 +388,7 @@ CHECKS = (
     "numbers_equal_the_snapshot",
     "pause",
     "table_sorts_and_searches",
+    "records_behind_a_row",
     "text_stays_text",
     "distributions",
     "choices_survive",

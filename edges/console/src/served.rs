@@ -3,8 +3,9 @@
 use std::fmt::Debug;
 
 use linkweir_live::What;
+use linkweir_live::alert::Scope;
 use linkweir_live::api::{UnknownWord, Window, Word};
-use linkweir_live::{Kind, LiveOf};
+use linkweir_live::{Behind, Kind, LiveOf, RecentOrder};
 
 /// A query that cannot be answered, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -13,6 +14,8 @@ pub(crate) struct BadQuery(pub(crate) String);
 /// Rows of a table when the request does not say, and at most.
 const ROWS: usize = 50;
 const MAX_ROWS: usize = 1000;
+/// Records behind a row or a rule.
+const RECORDS: usize = 100;
 /// Seconds of a day.
 const DAY_S: u64 = 86_400;
 
@@ -22,6 +25,25 @@ pub(crate) fn parameter<'q>(query: &'q str, name: &str) -> Option<&'q str> {
         .split('&')
         .filter_map(|pair| pair.split_once('='))
         .find_map(|(key, value)| (key == name).then_some(value))
+}
+
+/// A value of a query with its percent signs read (RFC 3986 sec. 2.1); what is not UTF-8 becomes replacement characters.
+fn decode(value: &str) -> String {
+    let mut out = Vec::with_capacity(value.len());
+    let mut bytes = value.bytes();
+    while let Some(byte) = bytes.next() {
+        let hex = |byte: Option<u8>| byte.and_then(|byte| char::from(byte).to_digit(16));
+        let mut ahead = bytes.clone();
+        match (byte, hex(ahead.next()), hex(ahead.next())) {
+            (b'%', Some(high), Some(low)) => {
+                out.extend(u8::try_from(high * 16 + low));
+                bytes = ahead;
+            }
+            (b'+', _, _) => out.push(b' '),
+            _ => out.push(byte),
+        }
+    }
+    String::from_utf8_lossy(&out).into_owned()
 }
 
 /// The word of a parameter, `default` where it is not given.
@@ -51,6 +73,8 @@ fn json(value: &impl serde::Serialize) -> Vec<u8> {
 
 /// Statistics that can be served. The bytes are JSON.
 pub(crate) trait Served: Debug + Send + Sync {
+    /// Keeps the last records from now on: somebody may ask for them.
+    fn keep_records(&self);
     fn last_id(&self) -> u64;
     fn is_finished(&self) -> bool;
     fn snapshot(&self) -> Vec<u8>;
@@ -58,6 +82,8 @@ pub(crate) trait Served: Debug + Send + Sync {
     fn ticks_after(&self, id: u64, most: usize) -> (Vec<(u64, String)>, bool);
     /// The last seconds of a day that is kept in a file; `None` where it is not.
     fn past(&self, query: &str) -> Option<Result<Vec<u8>, BadQuery>>;
+    /// The last records behind a row of a table or a rule; `None` where there is nothing to look at.
+    fn records(&self, query: &str) -> Option<Result<Vec<u8>, BadQuery>>;
     fn top(&self, query: &str) -> Result<Vec<u8>, BadQuery>;
     fn ccdf(&self, query: &str) -> Result<Vec<u8>, BadQuery>;
     fn csv(&self, query: &str) -> Result<Vec<u8>, BadQuery>;
@@ -70,6 +96,10 @@ pub(crate) trait Served: Debug + Send + Sync {
 }
 
 impl<K: Kind> Served for LiveOf<K> {
+    fn keep_records(&self) {
+        Self::keep_records(self);
+    }
+
     fn last_id(&self) -> u64 {
         Self::last_id(self)
     }
@@ -102,6 +132,31 @@ impl<K: Kind> Served for LiveOf<K> {
             return Self::past(self, 0).map(|_| Err(BadQuery(why)));
         };
         Self::past(self, span).map(|past| Ok(json(&past)))
+    }
+
+    fn records(&self, query: &str) -> Option<Result<Vec<u8>, BadQuery>> {
+        let decoded = |name| parameter(query, name).map(decode);
+        let behind = if let Some(rule) = decoded("rule") {
+            K::behind_rule(&K::rule(&rule).ok()?)?
+        } else if let Some(condition) = decoded("where") {
+            Behind {
+                condition,
+                scope: Scope::Run,
+            }
+        } else {
+            let by = word(query, "by", first::<K::By>().ok()?);
+            match by {
+                Ok(by) => K::behind(by, &decoded("key")?)?,
+                Err(wrong) => return Some(Err(wrong)),
+            }
+        };
+        let order = match parameter(query, "order") {
+            None | Some("newest") => RecentOrder::Newest,
+            Some("slowest") => RecentOrder::Slowest,
+            Some(_) => return Some(Err(BadQuery("order: newest or slowest".to_owned()))),
+        };
+        let found = Self::records(self, &behind, order, RECORDS).map_err(BadQuery);
+        Some(found.map(|found| json(&found)))
     }
 
     fn top(&self, query: &str) -> Result<Vec<u8>, BadQuery> {
@@ -165,5 +220,20 @@ mod tests {
         assert_eq!(parameter("a=1&b=2", "c"), None);
         assert_eq!(parameter("", "a"), None);
         assert_eq!(parameter("a&b=x=y", "b"), Some("x=y"));
+    }
+
+    #[test]
+    fn percent_signs_are_read_and_wrong_ones_stay() {
+        for (text, wanted) in [
+            ("a%20b%2Fc", "a b/c"),
+            ("a+b", "a b"),
+            ("%e2%82%ac", "\u{20ac}"),
+            ("%", "%"),
+            ("%4", "%4"),
+            ("%zz%41", "%zzA"),
+            ("%ff", "\u{fffd}"),
+        ] {
+            assert_eq!(decode(text), wanted, "{text}");
+        }
     }
 }

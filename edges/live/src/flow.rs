@@ -6,6 +6,7 @@
 //! Cost: some additions, up to six histograms, four table look-ups a record.
 
 use std::collections::HashSet;
+use std::net::IpAddr;
 
 use linkweir_record::FlowKind;
 use linkweir_record::flow::{Extent, Flow, FlowRow, FlowState, Protocol};
@@ -17,8 +18,9 @@ use crate::exposition::Buckets;
 use crate::exposition::Family;
 use crate::flow_facts::{Facts, half, handshake, ip_bytes, rtt};
 use crate::flow_metrics::{self, HALVES, RTT_BOUNDS};
-use crate::kind::{Clock, KeyTable, Kind, Records};
+use crate::kind::{Behind, Clock, KeyTable, Kind, Records, behind_server, system};
 use crate::part::{count_places, octets, socket_key};
+use crate::recent::is_text;
 use crate::scopes::{is_application, is_same};
 
 /// Maximum length of a server name in a table, bytes.
@@ -192,6 +194,30 @@ impl Kind for FlowKind {
             }
             Scope::Host(_) | Scope::Url(_) | Scope::Where { .. } => false,
         }
+    }
+
+    fn behind(by: FlowBy, key: &str) -> Option<Behind> {
+        let condition = match by {
+            FlowBy::Name => {
+                let columns = ["sni", "http_hostname", "fqdn", "s_tls_SCN"];
+                let any: Vec<_> = columns.iter().map(|column| is_text(column, key)).collect();
+                return Some(Behind {
+                    condition: any.join(" or "),
+                    scope: Scope::Name(key.to_owned()),
+                });
+            }
+            FlowBy::Server => behind_server(key, "s_ip", "s_port")?,
+            FlowBy::Client => format!("c_ip = {}", key.parse::<IpAddr>().ok()?),
+            FlowBy::Application => is_text("application", key),
+            FlowBy::ClientCountry => is_text("client_country", key),
+            FlowBy::ServerCountry => is_text("server_country", key),
+            FlowBy::ClientAsn => format!("client_asn = {}", system(key)?),
+            FlowBy::ServerAsn => format!("server_asn = {}", system(key)?),
+        };
+        Some(Behind {
+            condition,
+            scope: Scope::Run,
+        })
     }
 
     fn has_keys(_view: &Flow<'_>) -> bool {

@@ -1,15 +1,18 @@
 //! HTTP transactions as the content of intervals.
 
+use std::net::IpAddr;
+
 use linkweir_record::{HttpKind, HttpRow, HttpState, HttpTransaction};
 use linkweir_sketch::{TopEntry, TopK};
 
-use crate::alert::Scope;
+use crate::alert::{Metric, Rule, Scope};
 use crate::api::{By, HttpCounts, HttpFigures, HttpKeyed, HttpOf, Sort, TopRow};
 use crate::exposition::{Family, Samples, families};
 use crate::hosts::{HostCounts, Hosts};
 use crate::interval::LiveOptions;
-use crate::kind::{Clock, KeyTable, Kind, Records};
+use crate::kind::{Behind, Clock, KeyTable, Kind, Records, behind_server, system};
 use crate::part::{count_places, octets, socket_key};
+use crate::recent::{is_text, literal};
 use crate::scopes::{is_same, names_host};
 use crate::servers::{BOUNDS, Servers};
 use crate::text::to_f64;
@@ -64,6 +67,30 @@ pub struct HttpRun {
 fn by_host(all: &Records<HttpKind>, out: &mut Samples<'_>, count: fn(&HostCounts) -> u64) {
     let hosts = all.series.hosts.sorted().into_iter();
     out.by(hosts.map(|(name, counts)| (name, count(&counts))));
+}
+
+/// What is behind a URL template; the expression says less exactly what an identifier is.
+fn behind_url(key: &str) -> Behind {
+    let (host, path) = key.split_at(key.find(['/', '*']).unwrap_or(key.len()));
+    let mut pattern = literal(path);
+    for (folded, any) in [
+        (r"/\{rest\}", "/.*"),
+        (r"\{n\}", "[^/?#;]+"),
+        (r"\{id\}", "[^/?#;]+"),
+    ] {
+        pattern = pattern.replace(folded, any);
+    }
+    let host = if host.is_empty() {
+        "not host".to_owned()
+    } else {
+        is_text("host", host)
+    };
+    Behind {
+        condition: format!(
+            "{host} and uri ~ \"^([a-z]+://[^/]*)?{pattern}([;?#].*)?$\" and state != orphan"
+        ),
+        scope: Scope::Url(key.to_owned()),
+    }
 }
 
 impl Kind for HttpKind {
@@ -167,6 +194,56 @@ impl Kind for HttpKind {
             }
             Scope::Name(_) | Scope::Application(_) | Scope::Where { .. } => false,
         }
+    }
+
+    fn behind(by: By, key: &str) -> Option<Behind> {
+        let condition = match by {
+            By::Host if key.is_empty() => "not host".to_owned(),
+            By::Host => is_text("host", key),
+            By::Url => return Some(behind_url(key)),
+            By::Server => behind_server(key, "server_ip", "server_port")?,
+            By::Client => format!("client_ip = {}", key.parse::<IpAddr>().ok()?),
+            By::ClientCountry => is_text("client_country", key),
+            By::ServerCountry => is_text("server_country", key),
+            By::ClientAsn => format!("client_asn = {}", system(key)?),
+            By::ServerAsn => format!("server_asn = {}", system(key)?),
+        };
+        // Orphans are in no table.
+        Some(Behind {
+            condition: format!("{condition} and state != orphan"),
+            scope: Scope::Run,
+        })
+    }
+
+    fn behind_rule(rule: &Rule) -> Option<Behind> {
+        let scope = match &rule.scope {
+            Scope::Run => None,
+            Scope::Host(host) => {
+                let port = if host.contains(':') { "" } else { "(:[0-9]+)?" };
+                Some(format!("host ~ \"^{}{port}$\"", literal(host)))
+            }
+            Scope::Url(url) => Some(behind_url(url).condition),
+            Scope::Client(address) => Some(format!("client_ip = {address}")),
+            Scope::Server(address, None) => Some(format!("server_ip = {address}")),
+            Scope::Server(address, Some(port)) => {
+                Some(format!("server_ip = {address} and server_port = {port}"))
+            }
+            Scope::Where { condition, .. } => Some(format!("({condition})")),
+            Scope::Name(_) | Scope::Application(_) => return None,
+        };
+        let metric = match &rule.metric {
+            Metric::Share(name) if name == "4xx" => "status_code >= 400 and status_code < 500",
+            Metric::Share(name) if name == "5xx" => "status_code >= 500",
+            Metric::Share(name) if name == "unanswered" => "state = unanswered",
+            Metric::Of(..) => "response_time",
+            Metric::Rate(_) | Metric::Share(_) => "state",
+            Metric::Drops | Metric::TableFill | Metric::Active => return None,
+        };
+        let both: Vec<_> = scope.into_iter().chain([metric.to_owned()]).collect();
+        Some(Behind {
+            condition: both.join(" and "),
+            scope: rule.scope.clone(),
+        })
     }
 
     fn has_keys(view: &HttpTransaction<'_>) -> bool {

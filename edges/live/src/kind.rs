@@ -12,6 +12,7 @@ use crate::api::{Totals, Word};
 use crate::exposition::Family;
 use crate::figures::{Counts, Keyed};
 use crate::interval::LiveOptions;
+use crate::recent::{self, Found, RecentOrder, Ring};
 
 /// Where the time of the writer stands, nanoseconds since the epoch.
 #[derive(Debug, Clone, Copy)]
@@ -91,6 +92,21 @@ impl KeyTable {
 /// Bytes of an address and a port as a key.
 pub(crate) const ADDRESS_BYTES: usize = 18;
 
+/// The expression of an address with its port.
+pub(crate) fn behind_server(key: &str, ip: &str, port: &str) -> Option<String> {
+    let server: std::net::SocketAddr = key.parse().ok()?;
+    Some(format!(
+        "{ip} = {} and {port} = {}",
+        server.ip(),
+        server.port()
+    ))
+}
+
+/// The number in `AS64500`.
+pub(crate) fn system(key: &str) -> Option<u32> {
+    key.strip_prefix("AS")?.parse().ok()
+}
+
 /// What there is of the records of a run.
 #[derive(Debug)]
 pub struct Records<K: Kind> {
@@ -107,6 +123,10 @@ pub trait Fed: Sized + 'static {
 
     /// Which of them a rule means by `where`.
     type Condition: Debug + Send + Sync;
+    /// The last of them, and what of those a reader gets; `()` where nobody can look at one.
+    type Recent: Debug + Default + Send;
+    /// What a reader gets of them.
+    type Chunks;
 
     /// All of a batch, in order.
     fn views(batch: &Self::Batch) -> impl Iterator<Item = Self::View<'_>>;
@@ -119,9 +139,43 @@ pub trait Fed: Sized + 'static {
 
     /// Whether one of them meets a condition.
     fn meets(view: &Self::View<'_>, condition: &Self::Condition) -> bool;
+
+    /// Keeps those of a batch.
+    fn keep(recent: &mut Self::Recent, batch: &Self::Batch);
+
+    /// Those that are kept at this moment.
+    fn share(recent: &mut Self::Recent) -> Self::Chunks;
+
+    /// Those that meet an expression of `--where` and `is_meant`, at most `most`.
+    ///
+    /// # Errors
+    /// What is wrong with the expression.
+    fn find(
+        chunks: &Self::Chunks,
+        condition: &str,
+        is_meant: impl FnMut(&Self::View<'_>) -> bool,
+        order: RecentOrder,
+        most: usize,
+    ) -> Result<Found, String>;
 }
 
-impl<R: RecordKind> Fed for R {
+/// What is behind a row of a table, or behind a rule.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Behind {
+    /// As an expression of `--where`.
+    pub condition: String,
+    /// What the expression says less exactly than the tables do.
+    pub scope: Scope,
+}
+
+impl<R> Fed for R
+where
+    R: RecordKind,
+    R::Batch: Send + Sync,
+{
+    type Recent = Ring<R>;
+    type Chunks = recent::Chunks<R>;
+
     type View<'a> = <R as RecordKind>::View<'a>;
     type Batch = <R as RecordKind>::Batch;
     type Condition = Filter<R>;
@@ -136,6 +190,24 @@ impl<R: RecordKind> Fed for R {
 
     fn meets(view: &Self::View<'_>, condition: &Filter<R>) -> bool {
         condition.matches(view)
+    }
+
+    fn keep(recent: &mut Ring<R>, batch: &Self::Batch) {
+        recent.keep(batch);
+    }
+
+    fn share(recent: &mut Ring<R>) -> Self::Chunks {
+        recent.share()
+    }
+
+    fn find(
+        chunks: &Self::Chunks,
+        condition: &str,
+        is_meant: impl FnMut(&Self::View<'_>) -> bool,
+        order: RecentOrder,
+        most: usize,
+    ) -> Result<Found, String> {
+        recent::find::<R>(chunks, condition, is_meant, order, most)
     }
 }
 
@@ -220,6 +292,18 @@ pub trait Kind: Fed + Debug + Clone + Send + Sync {
 
     /// Whether a record belongs to a scope that is not a condition.
     fn is_in(view: &Self::View<'_>, scope: &Scope, scratch: &Self::Scratch) -> bool;
+
+    /// What is behind a row of a table; `None` where records do not say.
+    fn behind(by: Self::By, key: &str) -> Option<Behind> {
+        let _ = (by, key);
+        None
+    }
+
+    /// What is behind a rule.
+    fn behind_rule(rule: &Rule) -> Option<Behind> {
+        let _ = rule;
+        None
+    }
 
     /// Whether a record goes into the tables.
     fn has_keys(view: &Self::View<'_>) -> bool;

@@ -10,7 +10,7 @@ use linkweir_engine::{RunReport, Sink, SinkError};
 use linkweir_record::{FlowKind, GatewayKind, HttpKind, RecordKind};
 use linkweir_wire::Timestamp;
 
-use crate::alert::{AlertEvent, MAX_RULES, Watch, WebhookCounts};
+use crate::alert::{AlertEvent, MAX_RULES, Scope, Watch, WebhookCounts};
 use crate::api::{
     AlertStatus, Ccdf, Dropped, Meta, Now, Probes, Snapshot, Tick, TopTable, Totals, Window,
     Word as _,
@@ -20,9 +20,10 @@ use crate::export::ExportCounts;
 use crate::figures::Counts as _;
 use crate::history::History;
 use crate::interval::{LiveOptions, Open};
-use crate::kind::{Kind, OfRecords};
+use crate::kind::{Behind, Kind, OfRecords};
 use crate::load::LoadRun;
 use crate::part::{Part, merged, rows};
+use crate::recent::{Found, RecentOrder};
 use crate::text::{clean, seconds};
 use crate::windows::{Windows, ccdf, join};
 use crate::writer::{Outlet, Standing, Writer};
@@ -64,6 +65,8 @@ pub(crate) struct Shared<K: Kind> {
     /// The last day in a file, where one was named; and how it is read.
     day: Mutex<Option<Day<K>>>,
     past: OnceLock<Arc<DayReader>>,
+    /// The last records, where somebody may ask for them.
+    recent: Mutex<Option<K::Recent>>,
     pub(crate) status: Mutex<Option<Stated<K>>>,
     /// Receives closed intervals and parts themselves.
     pub(crate) tap: Mutex<Option<Box<dyn Tap<K>>>>,
@@ -221,6 +224,7 @@ impl<K: Kind> LiveOf<K> {
             history: Mutex::default(),
             day: Mutex::default(),
             past: OnceLock::new(),
+            recent: Mutex::default(),
             status: Mutex::default(),
             tap: Mutex::default(),
             probes: Mutex::default(),
@@ -242,6 +246,9 @@ impl<K: Kind> LiveOf<K> {
     /// Counts a batch: what a [sink](LiveOf::sink) does with records.
     pub fn take(&self, batch: &K::Batch) {
         lock(&self.0.writer).records(batch, &mut ToBoard(&self.0));
+        if let Some(recent) = lock(&self.0.recent).as_mut() {
+            K::keep(recent, batch);
+        }
     }
 
     /// Takes the counters of the run at `now`: the clock of an interface, the latest packet of a
@@ -394,6 +401,35 @@ impl<K: Kind> LiveOf<K> {
         *lock(&self.0.day) = Some(day);
         self.0.past.set(reader).ok();
         Ok(())
+    }
+
+    /// Keeps the last [`MAX_RECORDS`](crate::MAX_RECORDS) records from now on.
+    pub fn keep_records(&self) {
+        lock(&self.0.recent).get_or_insert_default();
+    }
+
+    /// The last records behind something, at most `most`; none where they are not kept.
+    ///
+    /// # Errors
+    /// What is wrong with the condition.
+    pub fn records(
+        &self,
+        behind: &Behind,
+        order: RecentOrder,
+        most: usize,
+    ) -> Result<Found, String> {
+        let chunks = lock(&self.0.recent).as_mut().map(K::share);
+        let Some(chunks) = chunks else {
+            return Ok(Found::default());
+        };
+        let (mut series, mut scratch) = (K::Series::default(), K::Scratch::default());
+        let is_meant = |view: &K::View<'_>| {
+            behind.scope == Scope::Run || {
+                K::prepare(view, &mut series, &mut scratch);
+                K::is_in(view, &behind.scope, &scratch)
+            }
+        };
+        K::find(&chunks, &behind.condition, is_meant, order, most)
     }
 
     /// The last `span_s` seconds, at most a day, from the file of [`LiveOf::keep_day`]; `None` where there is none.

@@ -14,6 +14,7 @@ use crate::exposition::{Buckets, Family};
 use crate::figures::Counts as _;
 use crate::kind::{Clock, Fed, KeyTable, Kind, Records};
 use crate::load_metrics::{self, LAG_BOUNDS};
+use crate::recent::{Found, RecentOrder};
 use crate::servers::BOUNDS;
 
 /// Maximum length of the name of a group or a generator in a table, bytes.
@@ -88,6 +89,8 @@ impl Fed for LoadRun {
     type View<'a> = &'a LoadStep;
     type Batch = Vec<LoadStep>;
     type Condition = Infallible;
+    type Recent = ();
+    type Chunks = ();
 
     fn views(batch: &Vec<LoadStep>) -> impl Iterator<Item = &LoadStep> {
         batch.iter()
@@ -103,6 +106,20 @@ impl Fed for LoadRun {
 
     fn meets(_step: &&LoadStep, condition: &Infallible) -> bool {
         match *condition {}
+    }
+
+    fn keep(_recent: &mut (), _batch: &Vec<LoadStep>) {}
+
+    fn share(_recent: &mut ()) {}
+
+    fn find(
+        (): &(),
+        _condition: &str,
+        _is_meant: impl FnMut(&Self::View<'_>) -> bool,
+        _order: RecentOrder,
+        _most: usize,
+    ) -> Result<Found, String> {
+        Ok(Found::default())
     }
 }
 

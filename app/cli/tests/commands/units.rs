@@ -19,7 +19,13 @@ fn units(directory: &Path) -> Vec<PathBuf> {
         let path = entry.unwrap().path();
         let text = std::fs::read_to_string(&path).unwrap();
         assert!(text.contains("/usr/bin/linkweir"));
-        let to = directory.join(path.file_name().unwrap().to_str().unwrap().replace("@.", "@lo."));
+        let to = directory.join(
+            path.file_name()
+                .unwrap()
+                .to_str()
+                .unwrap()
+                .replace("@.", "@lo."),
+        );
         std::fs::write(&to, text.replace("/usr/bin/linkweir", "/bin/true")).unwrap();
         units.push(to);
     }
@@ -69,7 +75,14 @@ fn directories_are_those_of_the_unit() {
         let mode = unit
             .lines()
             .find_map(|line| line.strip_prefix(&format!("{setting}Mode=")));
-        assert_eq!(line.split(' ').nth(2), Some(mode.unwrap_or("0755")), "{line}");
+        assert_eq!(
+            line.split(' ').nth(2),
+            Some(mode.unwrap_or("0755")),
+            "{line}"
+        );
     }
-    assert_eq!(text.lines().filter(|line| line.starts_with("d ")).count(), 3);
+    assert_eq!(
+        text.lines().filter(|line| line.starts_with("d ")).count(),
+        3
+    );
 }

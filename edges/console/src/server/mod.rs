@@ -6,6 +6,7 @@
 //! | `/api/snapshot` | the run, its sums, the last intervals |
 //! | `/api/stream` | server-sent events: `tick` per interval, `end` |
 //! | `/api/history` | the last day, where a file keeps it |
+//! | `/api/records` | the last records behind a row or a rule |
 //! | `/api/top`, `/api/ccdf` | tables and the distribution over a window |
 //! | `/api/status` | of a gateway: its state and its last events |
 //! | `/api/probes` | where the statistics are merged: the probes |
@@ -187,6 +188,7 @@ impl Console {
         };
         listener.set_nonblocking(true).map_err(fault)?;
         let address = listener.local_addr().map_err(fault)?;
+        live.keep_records();
         let token = match &options.token {
             Some(token) if is_token(token) => Some(token.clone()),
             Some(_) => return Err(ConsoleError::Token),

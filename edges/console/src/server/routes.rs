@@ -254,6 +254,10 @@ impl Site {
                 },
                 |past| past.map_or_else(bad_request, json),
             ),
+            "/api/records" => self.live.records(query).map_or_else(
+                || refusal(StatusCode::NOT_FOUND, "there are no records behind this"),
+                |records| records.map_or_else(bad_request, json),
+            ),
             "/api/top" => self.live.top(query).map_or_else(bad_request, json),
             "/api/ccdf" => self.live.ccdf(query).map_or_else(bad_request, json),
             "/api/download.csv" => self.live.csv(query).map_or_else(bad_request, |csv| {

@@ -328,6 +328,21 @@ export const fetchSnapshot = (): Promise<Snapshot> => json("/api/snapshot");
 
 export const fetchPast = (span: number): Promise<Past> => json(`/api/history?span=${span}`);
 
+/** The last records behind a row or a rule. */
+export interface Records {
+  /** The expression of `--where` that they meet. */
+  where: string;
+  of: number;
+  matching: number;
+  records: readonly Readonly<Record<string, string | number>>[];
+}
+
+export type Behind = { by: string; key: string } | { rule: string };
+export type Order = "newest" | "slowest";
+
+export const fetchRecords = (behind: Behind, order: Order): Promise<Records> =>
+  json(`/api/records?${new URLSearchParams({ ...behind, order }).toString()}`);
+
 export const fetchTop = (by: string, sort: string, window: Window, n: number): Promise<TopTable> =>
   json(`/api/top?by=${by}&sort=${sort}&window=${window}&n=${n}`);
 

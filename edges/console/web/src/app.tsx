@@ -8,6 +8,7 @@ import { Banners } from "./banners";
 import { Breakdown, FlowBreakdown, GatewayBreakdown, LoadBreakdown } from "./breakdown";
 import { CcdfCard } from "./ccdfcard";
 import { TimeChart } from "./chart";
+import { RecordsDialog } from "./drill";
 import { Empty, nothingYet } from "./empty";
 import * as format from "./format";
 import { GatewayCards } from "./gateway";
@@ -37,6 +38,7 @@ export function App() {
         {nothingYet.value ? <Empty /> : CHARTS[kind.value]()}
       </main>
       <Footer />
+      <RecordsDialog />
     </>
   );
 }

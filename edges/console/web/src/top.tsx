@@ -3,6 +3,7 @@
 import { batch, signal, useComputed } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { fetchTop, WINDOWS, type Kind, type TopRow, type TopTable, type Window } from "./api";
+import { hasRecords, opens } from "./drill";
 import * as format from "./format";
 import { poll } from "./poll";
 import { chosen, descending, group, kind, meta, search, sort, topWindow } from "./state";
@@ -246,7 +247,7 @@ export function TopCard() {
           </thead>
           <tbody>
             {rows.map((row) => (
-              <tr key={row.key} data-key={row.key}>
+              <tr key={row.key} data-key={row.key} {...(hasRecords() ? opens({ by: at, key: row.key }) : {})}>
                 <th scope="row" title={row.key}>{row.key === "" ? "(none)" : row.key}</th>
                 {columns.map((info) => (
                   <td key={info.id} class={`num ${info.warn?.(row) === true ? "warn" : ""}`} data-column={info.id} data-value={row[info.id]}>
