@@ -10,6 +10,7 @@ mod inspectors;
 mod keys;
 mod load;
 mod proto;
+mod stored;
 mod wire;
 
 use std::sync::OnceLock;
@@ -42,6 +43,7 @@ const TARGETS: &[(&str, Target)] = &[
     ("quic_keys", keys::quic),
     ("rtp", proto::rtp),
     ("shards", http::shards),
+    ("stored", stored::lines),
     ("stream", keys::stream),
     ("tls", proto::tls),
     ("tls_keys", keys::tls),

@@ -148,14 +148,18 @@ fn three_formats_have_the_figures_that_are_counted_by_hand() {
         records[line - 1]["response_time_ns"],
         *sorted.last().unwrap()
     );
+    text_and_page(directory.path());
+}
 
-    // The text says the same, and the page, which needs nothing but itself.
-    let text = report_text(directory.path());
+/// The text says the same, and the page, which needs nothing but itself.
+fn text_and_page(directory: &Path) {
+    let words = ["h.parquet", "--report", "page.html"];
+    let text = report(directory, &words).exits(0).stdout;
     assert!(
         text.contains("response time") && text.contains("--where 'host = \"www.example.test\"'"),
         "{text}"
     );
-    let page = std::fs::read_to_string(at("page.html")).unwrap();
+    let page = std::fs::read_to_string(directory.join("page.html")).unwrap();
     let condition = "<code>--where 'host = &quot;www.example.test&quot;'</code>";
     assert!(
         page.contains(condition) && page.contains("<details><summary>5 of 320 records"),
@@ -164,12 +168,6 @@ fn three_formats_have_the_figures_that_are_counted_by_hand() {
     assert!(
         !page.contains("<script") && !page.contains("src=") && page.matches("<svg").count() >= 3
     );
-}
-
-fn report_text(directory: &Path) -> String {
-    report(directory, &["h.parquet", "--report", "page.html"])
-        .exits(0)
-        .stdout
 }
 
 #[test]
@@ -377,7 +375,7 @@ fn damage_is_located_and_counted_and_ends_nothing() {
     all.insert(2, "{\"client_ip\":\"nobody\"}");
     all.insert(5, "not a record");
     let damaged = all.join("\n");
-    std::fs::write(at("d.jsonl"), &damaged[..damaged.len() - 20]).unwrap();
+    std::fs::write(at("d.jsonl"), damaged.get(..damaged.len() - 20).unwrap()).unwrap();
     let ran = report(directory.path(), &["d.jsonl", "--summary", "-"]).exits(1);
     let found: Value = serde_json::from_str(&ran.stdout).unwrap();
     assert_eq!(found["totals"]["transactions"], all.len() - 3);
