@@ -1,7 +1,7 @@
 //! `-w elasticsearch://`: a receiver that is strict about the bulk API gets every record once, whatever it answers.
 
 use std::collections::BTreeMap;
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{BufReader, Write as _};
 use std::net::TcpListener;
 use std::process::{Command, Stdio};
 use std::thread::JoinHandle;

@@ -86,3 +86,40 @@ fn directories_are_those_of_the_unit() {
         3
     );
 }
+
+#[test]
+fn the_container_is_built_as_the_package_is() {
+    let root = packaging().join("..");
+    let text = std::fs::read_to_string(root.join("Containerfile")).unwrap();
+    let package = std::fs::read_to_string(root.join("scripts/package.sh")).unwrap();
+    // The same build of the same program.
+    assert!(package.contains("cargo build --release --locked --package linkweir"));
+    assert!(text.contains("RUN cargo build --release --locked --package linkweir"));
+    assert!(text.contains("RUN scripts/setup.sh build"));
+    for copied in text
+        .lines()
+        .filter_map(|line| line.strip_prefix("COPY packaging/"))
+    {
+        for file in copied.split(' ').filter(|word| !word.starts_with('/')) {
+            let file = file.strip_prefix("packaging/").unwrap_or(file);
+            assert!(packaging().join(file).is_file(), "{file}");
+        }
+    }
+    let user = text.lines().position(|line| line == "USER 65532").unwrap();
+    let entry = text.lines().position(|line| line.starts_with("ENTRYPOINT"));
+    assert!(Some(user) < entry);
+    // What it does where nothing else is said is a run that the program knows, up to the interface.
+    let words = text
+        .lines()
+        .find_map(|line| line.strip_prefix("CMD "))
+        .unwrap();
+    let words: Vec<String> = serde_json::from_str(words).unwrap();
+    let words: Vec<&str> = words
+        .iter()
+        .map(String::as_str)
+        .map(|word| if word == "eth0" { "none0" } else { word })
+        .collect();
+    crate::common::run(&words)
+        .exits(3)
+        .says("none0: no such interface");
+}
