@@ -187,7 +187,7 @@ pub(crate) fn open_elasticsearch<K: RecordKind>(
         return Err(refuse("it names no host".to_owned()));
     }
     match client(CHECK_TIMEOUT)?.get(&root) {
-        // Who may only create documents is not told more (403).
+        // Who may only create documents gets 403 here.
         Ok(Response { status: 401, .. }) => {
             return Err(refuse(
                 "it does not accept the credentials (status 401); see --elasticsearch".to_owned(),

@@ -90,26 +90,17 @@ fn open_whole<K: RecordKind>(
             message,
         })
     };
-    if is_syslog(destination) {
-        if format.is_some_and(|format| format != Format::Jsonl) {
-            return Err(refuse(
-                "a message of syslog is an object of jsonl".to_owned(),
-            ));
-        }
-        return open_syslog(destination, &columns(all_columns::<K>)?, &options);
-    }
-    if is_elasticsearch(destination) {
-        all_fields("Elasticsearch")?;
-        return open_elasticsearch(destination, &options);
-    }
     if let Some((scheme, _)) = destination.split_once("://") {
-        #[cfg(feature = "kafka")]
-        if crate::kafka::is_topic(scheme) {
-            all_fields("a topic")?;
-            let sink = crate::kafka::KafkaSink::<K>::open(destination, options)?;
-            return Ok(Box::new(sink));
+        if !is_syslog(destination) {
+            all_fields(&format!("{scheme}://"))?;
         }
-        return Err(no_such_output::<K>(scheme, destination));
+        return open_remote(
+            destination,
+            format,
+            scheme,
+            &columns(all_columns::<K>)?,
+            options,
+        );
     }
     #[cfg(feature = "parquet")]
     if let Some(partition) = options.partition {
@@ -178,6 +169,35 @@ fn open_whole<K: RecordKind>(
             });
         }
     })
+}
+
+/// Opens a destination over a network; these columns are for one that has a choice.
+fn open_remote<K: RecordKind>(
+    destination: &str,
+    format: Option<Format>,
+    scheme: &str,
+    columns: &[usize],
+    options: OutputOptions,
+) -> Result<Box<dyn Sink<K>>, SinkError> {
+    if is_syslog(destination) {
+        if format.is_some_and(|format| format != Format::Jsonl) {
+            return Err(SinkError::Refused {
+                destination: destination.to_owned(),
+                message: "a message of syslog is an object of jsonl".to_owned(),
+            });
+        }
+        return open_syslog(destination, columns, &options);
+    }
+    if is_elasticsearch(destination) {
+        return open_elasticsearch(destination, &options);
+    }
+    #[cfg(feature = "kafka")]
+    if crate::kafka::is_topic(scheme) {
+        let sink = crate::kafka::KafkaSink::<K>::open(destination, options)?;
+        return Ok(Box::new(sink));
+    }
+    drop(options);
+    Err(no_such_output::<K>(scheme, destination))
 }
 
 /// Why a URL is not an output of these records.

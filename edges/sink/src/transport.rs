@@ -271,7 +271,7 @@ pub(crate) fn carrier(destination: &str, scheme: &str) -> Option<(Carrier, Strin
 
 /// The way to the collector that a destination names by this scheme; `examples` are destinations as they should be. A live run
 /// connects later, and waits for a collector that is away: what it captures meanwhile is not lost. A run over files has lost nothing
-/// yet, so that it is told at once.
+/// yet, so it ends at once.
 ///
 /// # Errors
 /// [`SinkError::Refused`] where it names no collector, or where files were to be rotated; [`SinkError::Io`] where its name has no

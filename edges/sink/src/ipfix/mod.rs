@@ -171,7 +171,7 @@ impl Exporter {
         self.add_with(OPTIONS_SET, delivery, describe_type_information);
         for record in type_information() {
             self.add_with(TYPE_INFORMATION, delivery, |out| {
-                out.extend_from_slice(&record)
+                out.extend_from_slice(&record);
             });
         }
         self.add_statistics(delivery);
