@@ -170,6 +170,164 @@ applications! {
     StunDtlsRtp "stun,dtls,rtp" con 0 l7 1, p2p 0 udp 3;
     /// STUN, then the keys by DTLS, then reports on media.
     StunDtlsRtcp "stun,dtls,rtcp" con 0 l7 2, p2p 0 udp 4;
+    /// `MongoDB`.
+    MongoDb "mongodb" con 0 l7 L7_UNKNOWN, p2p 0 udp 0;
+    /// Redis.
+    Redis "redis" con 0 l7 L7_UNKNOWN, p2p 0 udp 0;
+    /// memcached.
+    Memcached "memcached" con 0 l7 L7_UNKNOWN, p2p 0 udp 0;
+    /// Cassandra.
+    Cassandra "cassandra" con 0 l7 L7_UNKNOWN, p2p 0 udp 0;
+    /// Microsoft SQL Server and Sybase: Tabular Data Stream.
+    Tds "tds" con 0 l7 L7_UNKNOWN, p2p 0 udp 0;
+    /// Oracle Net: Transparent Network Substrate.
+    Tns "tns" con 0 l7 L7_UNKNOWN, p2p 0 udp 0;
+    /// ClickHouse, its native protocol.
+    ClickHouse "clickhouse" con 0 l7 L7_UNKNOWN, p2p 0 udp 0;
+    /// Blocks of SCSI over TCP.
+    Iscsi "iscsi" con 0 l7 L7_UNKNOWN, p2p 0 udp 0;
+    /// Network block devices.
+    Nbd "nbd" con 0 l7 L7_UNKNOWN, p2p 0 udp 0;
+    /// Ceph's messenger.
+    Ceph "ceph" con 0 l7 L7_UNKNOWN, p2p 0 udp 0;
+    /// Advanced Message Queuing, 0-9 to 1.0.
+    Amqp "amqp" con 0 l7 L7_UNKNOWN, p2p 0 udp 0;
+    /// Text messages of brokers.
+    Stomp "stomp" con 0 l7 L7_UNKNOWN, p2p 0 udp 0;
+    /// NATS.
+    Nats "nats" con 0 l7 L7_UNKNOWN, p2p 0 udp 0;
+    /// Kafka.
+    Kafka "kafka" con 0 l7 L7_UNKNOWN, p2p 0 udp 0;
+    /// `ZeroMQ`.
+    ZeroMq "zeromq" con 0 l7 L7_UNKNOWN, p2p 0 udp 0;
+    /// Short messages between centres and clients.
+    Smpp "smpp" con 0 l7 L7_UNKNOWN, p2p 0 udp 0;
+    /// Accounts of mobile networks.
+    Diameter "diameter" con 0 l7 L7_UNKNOWN, p2p 0 udp 0;
+    /// Messages of hospitals, HL7 version 2.
+    Hl7 "hl7" con 0 l7 L7_UNKNOWN, p2p 0 udp 0;
+    /// Images of hospitals.
+    Dicom "dicom" con 0 l7 L7_UNKNOWN, p2p 0 udp 0;
+    /// `FastCGI`.
+    FastCgi "fastcgi" con 0 l7 L7_UNKNOWN, p2p 0 udp 0;
+    /// Apache to its containers.
+    Ajp "ajp" con 0 l7 L7_UNKNOWN, p2p 0 udp 0;
+    /// Zabbix agents and servers.
+    Zabbix "zabbix" con 0 l7 L7_UNKNOWN, p2p 0 udp 0;
+    /// Modbus over TCP.
+    Modbus "modbus" con 0 l7 L7_UNKNOWN, p2p 0 udp 0;
+    /// Distributed Network Protocol (IEEE 1815).
+    Dnp3 "dnp3" con 0 l7 L7_UNKNOWN, p2p 0 udp 0;
+    /// Controllers of Siemens.
+    S7 "s7comm" con 0 l7 L7_UNKNOWN, p2p 0 udp 0;
+    /// Telecontrol, IEC 60870-5-104.
+    Iec104 "iec104" con 0 l7 L7_UNKNOWN, p2p 0 udp 0;
+    /// EtherNet/IP, which carries CIP.
+    Enip "enip" con 0 l7 L7_UNKNOWN, p2p 0 udp 0;
+    /// OPC Unified Architecture.
+    OpcUa "opcua" con 0 l7 L7_UNKNOWN, p2p 0 udp 0;
+    /// Controllers of Omron.
+    Fins "fins" con 0 l7 L7_UNKNOWN, p2p 0 udp 0;
+    /// Buildings: BACnet/IP.
+    Bacnet "bacnet" con 0 l7 L7_UNKNOWN, p2p 0 udp 0;
+    /// Buildings: KNXnet/IP.
+    Knx "knx" con 0 l7 L7_UNKNOWN, p2p 0 udp 0;
+    /// Instruments: HART-IP.
+    HartIp "hartip" con 0 l7 L7_UNKNOWN, p2p 0 udp 0;
+    /// Synchrophasors (IEEE C37.118).
+    C37118 "c37118" con 0 l7 L7_UNKNOWN, p2p 0 udp 0;
+    /// Real-time publish and subscribe of DDS.
+    Rtps "rtps" con 0 l7 L7_UNKNOWN, p2p 0 udp 0;
+    /// Constrained Application Protocol.
+    Coap "coap" con 0 l7 L7_UNKNOWN, p2p 0 udp 0;
+    /// Services in vehicles: SOME/IP.
+    SomeIp "someip" con 0 l7 L7_UNKNOWN, p2p 0 udp 0;
+    /// Keys of `IPsec`: IKE and ISAKMP.
+    Ike "ike" con 0 l7 L7_UNKNOWN, p2p 0 udp 0;
+    /// Accounts of dial-in and wireless networks.
+    Radius "radius" con 0 l7 L7_UNKNOWN, p2p 0 udp 0;
+    /// Detection of faults between routers.
+    Bfd "bfd" con 0 l7 L7_UNKNOWN, p2p 0 udp 0;
+    /// Tunnels of mobile networks: their control.
+    Gtp "gtp" con 0 l7 L7_UNKNOWN, p2p 0 udp 0;
+    /// Layer 2 tunnels: their control.
+    L2tp "l2tp" con 0 l7 L7_UNKNOWN, p2p 0 udp 0;
+    /// `OpenVPN`, from its opening.
+    OpenVpn "openvpn" con 0 l7 L7_UNKNOWN, p2p 0 udp 0;
+    /// sFlow exports.
+    Sflow "sflow" con 0 l7 L7_UNKNOWN, p2p 0 udp 0;
+    /// IPFIX exports.
+    Ipfix "ipfix" con 0 l7 L7_UNKNOWN, p2p 0 udp 0;
+    /// `NetFlow` exports, versions 5 and 9.
+    Netflow "netflow" con 0 l7 L7_UNKNOWN, p2p 0 udp 0;
+    /// Labels of MPLS.
+    Ldp "ldp" con 0 l7 L7_UNKNOWN, p2p 0 udp 0;
+    /// X displays and their managers.
+    Xdmcp "xdmcp" con 0 l7 L7_UNKNOWN, p2p 0 udp 0;
+    /// Routing Information Protocol.
+    Rip "rip" con 0 l7 L7_UNKNOWN, p2p 0 udp 0;
+    /// Standby routers of Cisco.
+    Hsrp "hsrp" con 0 l7 L7_UNKNOWN, p2p 0 udp 0;
+    /// Service Location Protocol.
+    Slp "slp" con 0 l7 L7_UNKNOWN, p2p 0 udp 0;
+    /// Mappings of ports: NAT-PMP and PCP.
+    NatPmp "natpmp" con 0 l7 L7_UNKNOWN, p2p 0 udp 0;
+    /// Management of boards: RMCP with IPMI or ASF.
+    Rmcp "rmcp" con 0 l7 L7_UNKNOWN, p2p 0 udp 0;
+    /// Precision Time Protocol, version 2.
+    Ptp "ptp" con 0 l7 L7_UNKNOWN, p2p 0 udp 0;
+    /// Sun's remote procedure calls but NFS.
+    Rpc "rpc" con 0 l7 L7_UNKNOWN, p2p 0 udp 0;
+    /// Network file system.
+    Nfs "nfs" con 0 l7 L7_UNKNOWN, p2p 0 udp 0;
+    /// Point-to-point tunnels: their control.
+    Pptp "pptp" con 0 l7 L7_UNKNOWN, p2p 0 udp 0;
+    /// Accounts of network devices: TACACS+.
+    Tacacs "tacacs" con 0 l7 L7_UNKNOWN, p2p 0 udp 0;
+    /// Controllers of switches.
+    OpenFlow "openflow" con 0 l7 L7_UNKNOWN, p2p 0 udp 0;
+    /// Proxies of versions 4 and 5.
+    Socks "socks" con 0 l7 L7_UNKNOWN, p2p 0 udp 0;
+    /// Remote login of BSD.
+    Rlogin "rlogin" con 0 l7 L7_UNKNOWN, p2p 0 udp 0;
+    /// tinc tunnels.
+    Tinc "tinc" con 0 l7 L7_UNKNOWN, p2p 0 udp 0;
+    /// Munin nodes.
+    Munin "munin" con 0 l7 L7_UNKNOWN, p2p 0 udp 0;
+    /// Discovery of paths between Tailscale nodes.
+    Tailscale "tailscale" con 0 l7 L7_UNKNOWN, p2p 0 udp 0;
+    /// Radios and their routers.
+    Dlep "dlep" con 0 l7 L7_UNKNOWN, p2p 0 udp 0;
+    /// Git's own transport.
+    Git "git" con 0 l7 L7_UNKNOWN, p2p 0 udp 0;
+    /// rsync daemons.
+    Rsync "rsync" con 0 l7 L7_UNKNOWN, p2p 0 udp 0;
+    /// Subversion's own protocol.
+    Svn "svn" con 0 l7 L7_UNKNOWN, p2p 0 udp 0;
+    /// X Window System.
+    X11 "x11" con 0 l7 L7_UNKNOWN, p2p 0 udp 0;
+    /// Remote procedure calls of DCE and Windows.
+    DceRpc "dcerpc" con 0 l7 L7_UNKNOWN, p2p 0 udp 0;
+    /// Bitcoin nodes.
+    Bitcoin "bitcoin" con 0 l7 L7_UNKNOWN, p2p 0 udp 0;
+    /// Ethereum nodes: discovery and `RLPx`.
+    Ethereum "ethereum" con 0 l7 L7_UNKNOWN, p2p 0 udp 0;
+    /// News.
+    Nntp "nntp" con 0 l7 L7_UNKNOWN, p2p 0 udp 0;
+    /// Media gateways, MGCP.
+    Mgcp "mgcp" con 0 l7 L7_UNKNOWN, p2p 0 udp 0;
+    /// Media gateways, H.248 in text.
+    Megaco "megaco" con 0 l7 L7_UNKNOWN, p2p 0 udp 0;
+    /// Call signalling of H.323.
+    H323 "h323" con 0 l7 L7_UNKNOWN, p2p 0 udp 0;
+    /// MPEG transport streams.
+    MpegTs "mpegts" con 0 l7 L7_UNKNOWN, p2p 0 udp 0;
+    /// Questions to game servers of Valve.
+    SourceEngine "sourceengine" con 0 l7 L7_UNKNOWN, p2p 0 udp 0;
+    /// `RakNet` games, from their opening.
+    RakNet "raknet" con 0 l7 L7_UNKNOWN, p2p 0 udp 0;
+    /// Discovery of devices by SOAP.
+    WsDiscovery "wsd" con 0 l7 L7_UNKNOWN, p2p 0 udp 0;
 }
 
 impl Application {

@@ -2,8 +2,8 @@
 
 use super::udp_memory::{Candidate, Sureness, UdpMemory};
 use super::{
-    Application, Verdict, bittorrent, edonkey_udp, fasttrack, gnutella, media, names, rtp, secure,
-    services, utp,
+    Application, Verdict, bittorrent, edonkey_udp, fasttrack, gnutella, industrial, infrastructure,
+    media, names, programs, rtp, secure, services, utp,
 };
 
 /// Datagrams after which a flow is nothing that is known, or half as many where none fits anything: a call
@@ -61,6 +61,9 @@ pub fn classify_udp(
     let marked = marked
         .or(|| names::udp(datagram, ports))
         .or(|| services::udp(datagram, ports))
+        .or(|| infrastructure::udp(datagram, ports))
+        .or(|| industrial::udp(datagram, ports))
+        .or(|| programs::udp(datagram, ports))
         .or(|| {
             if first.is_ascii_uppercase() {
                 sip(datagram)

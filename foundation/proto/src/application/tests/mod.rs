@@ -1,5 +1,6 @@
 //! Openings written by hand from the specifications, and what must not be taken for them.
 
+mod areas;
 mod chance;
 mod hosts;
 mod streams;
@@ -246,7 +247,10 @@ fn greetings_that_say_little_are_decided_by_the_other_side_and_then_by_the_port(
     assert_eq!(tcp(b"USER joe\r\n", b"+OK hello\r\n"), Verdict::Is(A::Pop3));
     assert_eq!(tcp_on(b"", b"+OK\r\n", 110), Verdict::Is(A::Pop3));
     // Redis and others answer so.
-    assert_eq!(tcp(b"*1\r\n$4\r\nPING\r\n", b"+OK\r\n"), Verdict::No);
+    assert_eq!(
+        tcp(b"*1\r\n$4\r\nPING\r\n", b"+OK\r\n"),
+        Verdict::Is(A::Redis)
+    );
 
     assert_eq!(tcp(b"", b"* OK hello\r\n"), Verdict::More);
     assert_eq!(
@@ -367,7 +371,7 @@ fn words_that_are_no_commands_are_nothing() {
         b"hello world\r\n",
         b"USER-DEFINED\r\n",
         b"$1 is a dollar\r\n",
-        b"*3\r\n$3\r\nSET\r\n",
+        b"*3\r\n$3 a piece\r\n",
         b"SSH is a protocol\r\n",
         b"GIVE me five\r\n",
         b"GIV up\r\n",
