@@ -98,7 +98,7 @@ impl Message {
     }
 }
 
-/// The first bytes of a message without what stands in them, for [`first_number`].
+/// The first field of this number: its bytes, or its value; `None` where there is none or the message is malformed.
 fn first_field(message: &[u8], wanted: u64) -> Option<(&[u8], u64)> {
     let mut rest = message;
     while !rest.is_empty() {
