@@ -252,7 +252,7 @@ impl Connection {
     }
 
     fn objects(&self) -> Vec<Value> {
-        let of = |packet: u64, event: &str| {
+        let of = |packet: u64, event: &str, [application, rule, action]: [&str; 3], why: &str| {
             json!({
                 "packet": packet,
                 "first_packet": self.first,
@@ -263,20 +263,18 @@ impl Connection {
                 "server_port": self.server.1,
                 "protocol": self.protocol(),
                 "event": event,
+                "application": application,
+                "rule": rule,
+                "action": action,
+                "why": why,
             })
         };
         if self.decisions.is_empty() {
-            let mut object = of(self.first, "undecided");
-            object["why"] = self.undecided().into();
-            return vec![object];
+            return vec![of(self.first, "undecided", [""; 3], self.undecided())];
         }
         let objects = self.decisions.iter().map(|one| {
-            let mut object = of(one.packet, one.event);
-            object["application"] = one.application.as_str().into();
-            object["rule"] = one.rule.as_str().into();
-            object["action"] = one.action.into();
-            object["why"] = one.why.as_str().into();
-            object
+            let words = [one.application.as_str(), one.rule.as_str(), one.action];
+            of(one.packet, one.event, words, &one.why)
         });
         objects.collect()
     }

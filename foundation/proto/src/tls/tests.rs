@@ -193,6 +193,29 @@ fn the_common_name_of_the_first_certificate() {
 }
 
 #[test]
+fn the_dns_names_of_the_first_certificate() {
+    let names = [
+        der(0x82, b"www.example.org"),
+        der(0x87, &[192, 0, 2, 1]),
+        der(0x82, b"*.b.example"),
+    ];
+    let octets = der(4, &der(0x30, &names.concat()));
+    let critical = der(1, &[0xff]);
+    let other = der(0x30, &[der(6, &[0x55, 0x1d, 0x0f]), der(4, &[3])].concat());
+    let wanted = [der(6, &[0x55, 0x1d, 0x11]), critical, octets].concat();
+    let extensions = der(0xa3, &der(0x30, &[other, der(0x30, &wanted)].concat()));
+    let tbs = [der(2, &[1]), der(0x30, &[5; 40]), extensions];
+    let certificate = der(0x30, &der(0x30, &tbs.concat()));
+    let bytes = message(11, &vector::<3>(&vector::<3>(&certificate)));
+    let expected: [&[u8]; 2] = [b"www.example.org", b"*.b.example"];
+    assert_eq!(certificate_dns_names(&bytes), expected);
+    for len in 0..bytes.len() {
+        assert!(certificate_dns_names(&bytes[..len]).is_empty());
+    }
+    assert!(certificate_dns_names(&certificate_message(true)).is_empty());
+}
+
+#[test]
 fn headers_of_records() {
     let header = RecordHeader::parse([22, 3, 1, 2, 0]).unwrap();
     assert_eq!((header.content, header.len), (ContentType::Handshake, 512));

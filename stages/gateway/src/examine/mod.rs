@@ -6,6 +6,7 @@
 mod choice;
 mod found;
 mod memory;
+mod names;
 mod transfer;
 
 use std::sync::Arc;

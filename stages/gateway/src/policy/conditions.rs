@@ -192,17 +192,6 @@ pub(crate) struct Shown {
     pub(crate) certificate: Vec<Vec<u8>>,
 }
 
-impl Shown {
-    /// Only the name of the server.
-    #[cfg(test)]
-    pub(crate) fn name(name: &[u8]) -> Self {
-        Self {
-            server_name: name.to_vec(),
-            ..Self::default()
-        }
-    }
-}
-
 /// Bytes of a value in a reason.
 const MAX_VALUE: usize = 120;
 

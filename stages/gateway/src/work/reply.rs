@@ -52,7 +52,7 @@ impl Work<'_> {
         while let Some(chunk) = chunks.next() {
             let is_last = chunks.peek().is_none();
             self.send(Side::Server, at, ack, chunk.to_vec(), is_last);
-            at = at + u32::try_from(chunk.len() + usize::from(is_last)).unwrap_or(0);
+            at += u32::try_from(chunk.len() + usize::from(is_last)).unwrap_or(0);
         }
         let segments = self.ctx.effects.segments.get(first..).unwrap_or_default();
         let segments = segments.to_vec();

@@ -159,7 +159,7 @@ impl Work<'_> {
         match &mut self.conn.phase {
             Phase::Inspected(exam) => exam.block(WHY, &mut self.ctx),
             Phase::Opening(_) | Phase::Allowed(_) | Phase::Answered(_) => {
-                self.ctx.record_undecided(ends, true, WHY)
+                self.ctx.record_undecided(ends, true, WHY);
             }
         }
         let disposition = self.block(OnMatch::Reject);
