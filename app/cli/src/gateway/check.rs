@@ -490,7 +490,7 @@ mod tests {
         for text in [EXAMPLE.to_owned(), all.join("\n")] {
             let config = read(&text);
             let is_whole = text != EXAMPLE;
-            assert_eq!(config.policy.rules.len(), 4 + 2 * usize::from(is_whole));
+            assert_eq!(config.policy.rules.len(), 4 + 7 * usize::from(is_whole));
             assert_eq!(config.policy.signatures.len(), usize::from(is_whole));
             let named = |rule: &&Arc<Rule>| rule.name == "downloads";
             let downloads = config.policy.rules.iter().find(named).expect("the rule");

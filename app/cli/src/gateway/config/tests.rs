@@ -260,7 +260,7 @@ fn an_icap_service_scans_in_place_of_clamd() {
         ),
         (
             ("\"virus_scan\"", "\"a b\""),
-            "gateway.toml:17:11: [scanner.icap] needs `service`",
+            "gateway.toml:16:11: [scanner.icap] needs `service`",
         ),
         (
             ("scan = \"icap\"", "scan = \"clamd\""),
@@ -321,7 +321,7 @@ fn conditions_are_read_and_their_faults_located() {
         ),
         (
             "min-body = \"0B\"",
-            "gateway.toml:4:12: a size of at least 1B",
+            "gateway.toml:4:12: `0B` is out of range",
         ),
         (
             "application = \"tls\"\nhosts = \"a\"",
