@@ -264,7 +264,7 @@ impl StoreArgs {
     /// How long a destination over the network is waited for.
     pub(crate) fn timeout(&self, is_live: bool) -> DeliveryTimeout {
         let given = self.delivery_timeout.map(DeliveryTimeout::given);
-        given.unwrap_or(DeliveryTimeout::of_run(is_live))
+        given.unwrap_or_else(|| DeliveryTimeout::of_run(is_live))
     }
 
     /// The settings of Elasticsearch; what is given goes before the environment.
