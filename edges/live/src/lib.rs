@@ -38,6 +38,7 @@ mod history;
 mod hosts;
 mod http;
 mod interval;
+mod kept;
 mod kind;
 mod last;
 mod live;

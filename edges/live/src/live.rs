@@ -2,7 +2,6 @@
 
 use std::collections::VecDeque;
 use std::fmt::Debug;
-use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -10,20 +9,19 @@ use linkweir_engine::{RunReport, Sink, SinkError};
 use linkweir_record::{FlowKind, GatewayKind, HttpKind, RecordKind};
 use linkweir_wire::Timestamp;
 
-use crate::alert::{AlertEvent, MAX_RULES, Scope, Watch, WebhookCounts};
+use crate::alert::{AlertEvent, MAX_RULES, Watch, WebhookCounts};
 use crate::api::{
     AlertStatus, Ccdf, Dropped, Meta, Now, Probes, Snapshot, Tick, TopTable, Totals, Window,
     Word as _,
 };
-use crate::day::{self, Day, DayError, DayReader, Past};
+use crate::day::{Day, DayReader};
 use crate::export::ExportCounts;
 use crate::figures::Counts as _;
 use crate::history::History;
 use crate::interval::{LiveOptions, Open};
-use crate::kind::{Behind, Kind, OfRecords};
+use crate::kind::{Kind, OfRecords};
 use crate::load::LoadRun;
 use crate::part::{Part, merged, rows};
-use crate::recent::{Found, RecentOrder};
 use crate::text::{clean, seconds};
 use crate::windows::{Windows, ccdf, join};
 use crate::writer::{Outlet, Standing, Writer};
@@ -55,7 +53,7 @@ type Stated<K> = (Arc<<K as Kind>::Status>, u64);
 
 #[derive(Debug)]
 pub(crate) struct Shared<K: Kind> {
-    options: LiveOptions,
+    pub(crate) options: LiveOptions,
     pub(crate) writer: Mutex<Writer<K>>,
     pub(crate) board: Mutex<Board<K>>,
     /// Tables of the whole run: locked by the writer when a part closes, by a reader for one table.
@@ -63,10 +61,10 @@ pub(crate) struct Shared<K: Kind> {
     /// The whole run in few intervals.
     history: Mutex<History<K>>,
     /// The last day in a file, where one was named; and how it is read.
-    day: Mutex<Option<Day<K>>>,
-    past: OnceLock<Arc<DayReader>>,
+    pub(crate) day: Mutex<Option<Day<K>>>,
+    pub(crate) past: OnceLock<Arc<DayReader>>,
     /// The last records, where somebody may ask for them.
-    recent: Mutex<Option<K::Recent>>,
+    pub(crate) recent: Mutex<Option<K::Recent>>,
     pub(crate) status: Mutex<Option<Stated<K>>>,
     /// Receives closed intervals and parts themselves.
     pub(crate) tap: Mutex<Option<Box<dyn Tap<K>>>>,
@@ -389,59 +387,6 @@ impl<K: Kind> LiveOf<K> {
             })
             .unwrap_or_else(PoisonError::into_inner);
         events_after(&board, after)
-    }
-
-    /// Keeps the last day of intervals in the file at `path` from now on, and goes on in one that is there.
-    ///
-    /// # Errors
-    /// It is not such a file, or one of other statistics, another process writes it, or the system refuses: the file
-    /// is as it was.
-    pub fn keep_day(&self, path: &Path) -> Result<(), DayError> {
-        let (day, reader) = day::open(path, self.0.options.is_live)?;
-        *lock(&self.0.day) = Some(day);
-        self.0.past.set(reader).ok();
-        Ok(())
-    }
-
-    /// Keeps the last [`MAX_RECORDS`](crate::MAX_RECORDS) records from now on.
-    pub fn keep_records(&self) {
-        lock(&self.0.recent).get_or_insert_default();
-    }
-
-    /// The last records behind something, at most `most`; none where they are not kept.
-    ///
-    /// # Errors
-    /// What is wrong with the condition.
-    pub fn records(
-        &self,
-        behind: &Behind,
-        order: RecentOrder,
-        most: usize,
-    ) -> Result<Found, String> {
-        let chunks = lock(&self.0.recent).as_mut().map(K::share);
-        let Some(chunks) = chunks else {
-            return Ok(Found::default());
-        };
-        let (mut series, mut scratch) = (K::Series::default(), K::Scratch::default());
-        let is_meant = |view: &K::View<'_>| {
-            behind.scope == Scope::Run || {
-                K::prepare(view, &mut series, &mut scratch);
-                K::is_in(view, &behind.scope, &scratch)
-            }
-        };
-        K::find(&chunks, &behind.condition, is_meant, order, most)
-    }
-
-    /// The last `span_s` seconds, at most a day, from the file of [`LiveOf::keep_day`]; `None` where there is none.
-    #[must_use]
-    pub fn past(&self, span_s: u64) -> Option<Past<K::Figures>> {
-        Some(self.0.past.get()?.past::<K>(span_s))
-    }
-
-    /// Why the file of [`LiveOf::keep_day`] is not written any more.
-    #[must_use]
-    pub fn day_fault(&self) -> Option<&'static str> {
-        lock(&self.0.day).as_ref()?.fault()
     }
 
     /// Where every rule stands.

@@ -212,7 +212,7 @@ pub(crate) fn literal(text: &str) -> String {
             '"' => out.push_str("\\x22"),
             '\'' => out.push_str("\\x27"),
             c if c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '/') || !c.is_ascii() => {
-                out.push(c)
+                out.push(c);
             }
             c => out.extend(['\\', c]),
         }

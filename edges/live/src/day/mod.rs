@@ -243,7 +243,7 @@ impl DayReader {
         let level = level
             .clone()
             .find_map(|(at, one)| reaches(at, one).then_some(at))
-            .unwrap_or(levels.len().saturating_sub(1));
+            .unwrap_or_else(|| levels.len().saturating_sub(1));
         let row_ns = self.ladder.span_ns(level).max(1);
         let newest = self.state.newest.load(Ordering::Relaxed);
         let last = newest.saturating_sub(1) / row_ns;

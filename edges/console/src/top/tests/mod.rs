@@ -88,6 +88,7 @@ fn screen(ticks: impl IntoIterator<Item = Tick>) -> Screen<HttpKind> {
         started_ms: 1_700_000_000_000,
         finished: false,
         merged: false,
+        history: false,
         archive: false,
         places: false,
     });
