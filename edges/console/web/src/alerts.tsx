@@ -2,7 +2,7 @@
 
 import type { AlertStatus } from "./api";
 import * as format from "./format";
-import { opens } from "./drill";
+import { hasRecords, opens } from "./drill";
 import { kind, latest } from "./state";
 
 const ORDER = { firing: 0, pending: 1, no_data: 2, resolved: 3, ok: 4 } as const;
@@ -22,7 +22,7 @@ export function Alerts() {
     .sort((one, other) => ORDER[one.state] - ORDER[other.state]);
   if (broken.length === 0) return null;
   const line = (alert: AlertStatus) => (
-    <li key={alert.rule} class={`alert alert-${alert.state}`} data-rule={alert.rule} {...(kind.value === "http" ? opens({ rule: alert.rule }) : {})}>
+    <li key={alert.rule} class={`alert alert-${alert.state}`} data-rule={alert.rule} {...(kind.value === "http" && hasRecords() ? opens({ rule: alert.rule }) : {})}>
       <span class="alert-state">{alert.state.replace("_", " ")}</span>
       <span class="alert-rule">{alert.rule}</span>
       <span class="alert-value">

@@ -4,7 +4,7 @@ import { effect, signal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { fetchRecords, Refused, type Behind, type Order, type Records } from "./api";
 import * as format from "./format";
-import { kind, zone } from "./state";
+import { kind, meta, zone } from "./state";
 
 const asked = signal<Behind | null>(null);
 const order = signal<Order>("slowest");
@@ -13,7 +13,8 @@ const trouble = signal("");
 const copied = signal(false);
 
 /** Whether rows of tables of this kind have records behind them. */
-export const hasRecords = (): boolean => kind.value === "http" || kind.value === "flows";
+export const hasRecords = (): boolean =>
+  (kind.value === "http" || kind.value === "flows") && meta.value?.merged !== true;
 
 export function openRecords(behind: Behind): void {
   asked.value = behind;
