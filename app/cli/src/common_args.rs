@@ -1,6 +1,7 @@
 //! Flags and formats that several commands have.
 
-use std::io::IsTerminal as _;
+use std::fs::File;
+use std::io::{IsTerminal as _, Read as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -19,6 +20,9 @@ use crate::files::OverwriteArgs;
 use crate::signals::is_stopping;
 use crate::units;
 use linkweir_console::otlp::SpanQueue;
+
+/// Bytes that are read of a file with a token.
+const MAX_TOKEN_FILE: u64 = 4096;
 
 /// What can be looked at while a command runs.
 #[derive(Debug, Args)]
@@ -39,6 +43,11 @@ pub(crate) struct ViewArgs {
     /// none on loopback; otherwise generated and printed].
     #[arg(long, value_name = "TEXT", requires = "console")]
     pub(crate) console_token: Option<String>,
+
+    /// Require the token in this file, the first line of it, as `--console-token` does: other users of the machine see the
+    /// arguments of a program, and not a file that they may not read [default: as `--console-token`].
+    #[arg(long, value_name = "FILE", requires = "console", conflicts_with = "console_token", value_hint = ValueHint::FilePath)]
+    pub(crate) console_token_file: Option<PathBuf>,
 
     /// Accept this host name from browsers, besides the address; may be repeated.
     #[arg(long, value_name = "HOST", requires = "console")]
@@ -100,6 +109,29 @@ impl ViewArgs {
     /// What the view writes, with the flag that names it.
     pub(crate) fn written(&self) -> Option<(&'static str, &Path)> {
         Some(("--console-history", self.console_history.as_deref()?))
+    }
+
+    /// The token that the console requires, from wherever it was given.
+    pub(crate) fn token(&self) -> anyhow::Result<Option<String>> {
+        let Some(path) = &self.console_token_file else {
+            return Ok(self.console_token.clone());
+        };
+        let fault = |why: &dyn std::fmt::Display| {
+            anyhow!(Wrong(format!(
+                "--console-token-file {}: {why}",
+                path.display()
+            )))
+        };
+        let mut text = String::new();
+        let file = File::open(path).map_err(|error| fault(&error))?;
+        // More is no token; a device would not end.
+        let read = file.take(MAX_TOKEN_FILE).read_to_string(&mut text);
+        read.map_err(|error| fault(&error))?;
+        let line = text.lines().next().unwrap_or_default().trim();
+        if line.is_empty() {
+            return Err(fault(&"no token in its first line"));
+        }
+        Ok(Some(line.to_owned()))
     }
 }
 

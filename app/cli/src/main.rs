@@ -17,6 +17,7 @@ mod flows;
 mod gateway;
 mod halves;
 mod http;
+mod interval_line;
 mod keys;
 mod load;
 mod merge;

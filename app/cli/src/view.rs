@@ -27,6 +27,7 @@ use linkweir_wire::Timestamp;
 use crate::clock::{timestamp, wall_clock};
 use crate::common_args::ViewArgs;
 use crate::exit::{Wrong, say, wants_colours, warn};
+use crate::interval_line::line;
 use crate::signals::Signals;
 
 use self::lines::line;
@@ -116,6 +117,8 @@ struct Shown<K: Viewed> {
     /// The clock of the run at the last tick.
     clock: Option<Timestamp>,
     console: Option<Console>,
+    /// What of it is printed.
+    address: String,
     top: Option<Top>,
     webhook: Option<Webhook>,
     otlp: Option<Otlp>,
@@ -167,6 +170,7 @@ impl<K: Viewed> View<K> {
             reported_history: false,
             clock: None,
             console: None,
+            address: String::new(),
             top: None,
             webhook: None,
             otlp: None,
@@ -251,15 +255,13 @@ impl<K: Viewed> View<K> {
     pub(crate) fn stay(&self, signals: &Signals) {
         if let Some(Shown {
             is_live: false,
-            console: Some(console),
+            console: Some(_),
+            address,
             ..
         }) = &self.0
             && !signals.stop()
         {
-            warn(&format!(
-                "the console stays at {} until Ctrl-C",
-                console.url()
-            ));
+            warn(&format!("the console stays at {} until Ctrl-C", address));
             while !signals.stop() {
                 pause(LOOK);
             }
@@ -413,6 +415,15 @@ fn rules<K: Viewed>(texts: &[String]) -> anyhow::Result<Vec<Rule>> {
         .map_err(|error| anyhow!(Wrong(format!("--alert: {error}"))))
 }
 
+/// The address of a console to be printed: a token that stands in a file is not for those who read messages.
+fn address(args: &ViewArgs, console: &Console) -> String {
+    let url = console.url();
+    match url.split_once('?') {
+        Some((plain, _)) if args.console_token_file.is_some() => plain.to_owned(),
+        _ => url,
+    }
+}
+
 impl<K: Viewed> Shown<K> {
     fn serve(&mut self, args: &ViewArgs, subject: &Subject<'_>) -> anyhow::Result<()> {
         let Some(listen) = &args.console else {
@@ -420,7 +431,7 @@ impl<K: Viewed> Shown<K> {
         };
         let options = ConsoleOptions {
             listen: listen.clone(),
-            token: args.console_token.clone(),
+            token: args.token()?,
             names: args.console_host.clone(),
             orders: subject.orders.clone(),
             pages: subject.pages.clone(),
@@ -430,7 +441,8 @@ impl<K: Viewed> Shown<K> {
             ConsoleError::System(_) | ConsoleError::Listen { .. } => anyhow!(error.to_string()),
             wrong => anyhow!(Wrong(wrong.to_string())),
         })?;
-        warn(&format!("console at {}", console.url()));
+        self.address = address(args, &console);
+        warn(&format!("console at {}", self.address));
         self.console = Some(console);
         Ok(())
     }

@@ -73,6 +73,8 @@ struct Limits {
     write: Duration,
     /// Time between two signs of life on a stream without events.
     heartbeat: Duration,
+    /// Time that a wrong token costs; wrong ones are answered one after the other.
+    wrong_token: Duration,
 }
 
 impl Default for Limits {
@@ -83,6 +85,7 @@ impl Default for Limits {
             head: Duration::from_secs(15),
             write: Duration::from_secs(20),
             heartbeat: Duration::from_secs(10),
+            wrong_token: Duration::from_millis(500),
         }
     }
 }

@@ -55,6 +55,8 @@ pub(super) struct Site {
     pages: Option<Arc<dyn Pages>>,
     /// Places of those who wait for a page.
     waiting: Arc<Semaphore>,
+    /// Whose turn it is of those with a wrong token.
+    guesses: tokio::sync::Mutex<()>,
     /// The last interval, and whether the run has ended.
     news: watch::Sender<(u64, bool)>,
 }
@@ -103,6 +105,7 @@ impl Site {
             orders: options.orders.clone(),
             pages: options.pages.clone(),
             waiting: Arc::new(Semaphore::new(MAX_WAITING)),
+            guesses: tokio::sync::Mutex::default(),
             news,
         }
     }
@@ -139,6 +142,12 @@ impl Site {
     /// The answer to a request.
     pub(super) async fn answer(&self, request: Request<Incoming>) -> Response<Answer> {
         let mut response = self.guarded(&request);
+        if response.status() == StatusCode::UNAUTHORIZED && brings_token(&request) {
+            // Guessing is slow, however many connections do it; who has the token does not wait.
+            let turn = self.guesses.lock().await;
+            tokio::time::sleep(self.limits.wrong_token).await;
+            drop(turn);
+        }
         if matches!(response.body(), Answer::Wanted) {
             let cookie = response.headers_mut().remove(header::SET_COOKIE);
             response = self.made(&request).await;
@@ -360,6 +369,15 @@ impl Site {
 }
 
 const NOT_OURS: &str = "orders come from the page, or with `X-Linkweir-Order: start` or `stop` and `Authorization: Bearer TOKEN`";
+
+/// Whether a request without the right token has another one.
+fn brings_token(request: &Request<Incoming>) -> bool {
+    let fields = request.headers();
+    let query = request.uri().query().unwrap_or_default();
+    fields.contains_key(header::AUTHORIZATION)
+        || fields.contains_key(header::COOKIE)
+        || parameter(query, "token").is_some()
+}
 
 fn take_order(
     path: &str,

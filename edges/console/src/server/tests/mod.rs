@@ -66,6 +66,7 @@ const QUICK: Limits = Limits {
     head: Duration::from_millis(300),
     write: Duration::from_millis(500),
     heartbeat: Duration::from_millis(200),
+    wrong_token: Duration::from_millis(100),
 };
 
 fn console<K: Kind>(live: &LiveOf<K>, token: Option<&str>) -> Console {
@@ -553,4 +554,30 @@ fn further_pages_are_guarded_like_the_others_and_pictures_may_have_styles() {
             assert_eq!(answers.recv().unwrap(), 200);
         }
     });
+}
+
+#[test]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "how long an answer takes is what is tested"
+)]
+fn wrong_tokens_are_slowed_one_after_the_other_and_right_ones_are_not() {
+    let console = console(&live(1), Some("right-token"));
+    let bearer = |token: &str| {
+        let field = format!("Authorization: Bearer {token}\r\n");
+        ask(&console, "/api/snapshot", &field).0
+    };
+    let start = std::time::Instant::now();
+    std::thread::scope(|scope| {
+        for _ in 0..5 {
+            scope.spawn(|| assert_eq!(bearer("wrong-token"), 401));
+        }
+        // Where others guess, whoever knows it is not held up.
+        std::thread::sleep(QUICK.wrong_token / 2);
+        assert_eq!(bearer("right-token"), 200);
+        let right = start.elapsed();
+        assert!(right < 4 * QUICK.wrong_token, "{right:?}");
+    });
+    let all = start.elapsed();
+    assert!(all >= 5 * QUICK.wrong_token, "{all:?}");
 }
