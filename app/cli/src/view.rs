@@ -1,7 +1,5 @@
 //! What is looked at while a run goes on: live statistics, alerts, lines, the page, the terminal.
 
-mod lines;
-
 use std::ffi::OsStr;
 use std::path::Path;
 use std::sync::Arc;
@@ -29,8 +27,6 @@ use crate::common_args::ViewArgs;
 use crate::exit::{Wrong, say, wants_colours, warn};
 use crate::interval_line::line;
 use crate::signals::Signals;
-
-use self::lines::line;
 
 /// A kind of record that can be looked at while it comes.
 pub(crate) trait Viewed: Kind + top::Shown {
