@@ -180,12 +180,7 @@ const EXPLAINED: &[Explained] = &[
         "",
         "one half of the handshake, which alone has no mark",
     ),
-    (
-        "fins.pcap",
-        "FINS",
-        "",
-        "FINS over UDP has no mark",
-    ),
+    ("fins.pcap", "FINS", "", "FINS over UDP has no mark"),
     (
         "hart_ip.pcap",
         "HART-IP",
@@ -204,12 +199,7 @@ const EXPLAINED: &[Explained] = &[
         "",
         "messages of its own, without RakNet's mark",
     ),
-    (
-        "tinc.pcap",
-        "TINC",
-        "",
-        "packets over UDP are encrypted",
-    ),
+    ("tinc.pcap", "TINC", "", "packets over UDP are encrypted"),
     (
         "tunnelbear.pcap",
         "WireGuard.TunnelBear",
