@@ -174,8 +174,8 @@ fn a_fault_is_told_with_its_line_and_column() {
             "gateway.toml:1:2: unknown key `gate`",
         ),
         (
-            rule("application = \"kazaa\""),
-            "gateway.toml:4:15: unknown application `kazaa`; valid names: * unknown",
+            rule("application = \"qqq\""),
+            "gateway.toml:4:15: unknown application `qqq`; valid names: * unknown",
         ),
         (
             rule("application = [\"http\", \"bitorent\"]"),
