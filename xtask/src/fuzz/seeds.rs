@@ -40,6 +40,20 @@ fn recorded(text: &str) -> Vec<u8> {
     all
 }
 
+/// Lines of records as `linkweir http` and `flows` write them.
+const STORED: [(&str, &str); 2] = [
+    (
+        "http",
+        "{\"request_ts_ns\":1795227738898898000,\"client_ip\":\"10.80.0.12\",\"client_port\":38774,\"status_code\":200,\
+         \"method\":\"GET\",\"host\":\"a.test\",\"uri\":\"/\\u00e9?q=\\\"1\\\"\",\"response_time_ns\":47000,\"state\":\"complete\"}",
+    ),
+    (
+        "flow",
+        "{\"protocol\":\"tcp\",\"c_ip\":\"fe80::1\",\"first\":1795227738.898898,\"c_bytes_all\":3780,\"has_syn\":true,\
+         \"tcp_mss\":[1460,null],\"sni\":null}\n{}\n[1]\n{\"a\":{\"b\":[-1.5e3]}}",
+    ),
+];
+
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// Writes the seeds of all targets below `work`.
@@ -88,6 +102,9 @@ pub(super) fn write(work: &Path) -> Result<()> {
     }
     messages(&put)?;
     exchanges(&put)?;
+    for (name, line) in STORED {
+        put("stored", name.to_owned(), line.as_bytes())?;
+    }
     for count in [0, 1, 20] {
         let chosen: Vec<&[u8]> = frames.iter().take(count).copied().collect();
         let pcap = [&[header], chosen.as_slice()].concat().concat();
@@ -556,6 +573,7 @@ mod tests {
             "qpack",
             "quic_keys",
             "stream",
+            "stored",
         ] {
             let count = std::fs::read_dir(directory(&directory_of_test, target))
                 .unwrap()

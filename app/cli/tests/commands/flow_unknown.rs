@@ -54,7 +54,7 @@ fn connection(
     }
     for ask in asks {
         frames.push(segment(client, server, seq, ack, data, ask));
-        seq = seq + u32::try_from(ask.len()).unwrap();
+        seq += u32::try_from(ask.len()).unwrap();
     }
     frames.push(segment(server, client, ack, seq, data, answer));
     frames

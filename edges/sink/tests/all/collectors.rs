@@ -74,7 +74,7 @@ fn a_collector_that_does_not_read_holds_nobody_up() {
         sink.flush().unwrap();
         longest = longest.max(begin.elapsed());
     }
-    assert!(longest < Duration::from_millis(250), "{longest:?}");
+    assert!(longest < Duration::from_secs(1), "{longest:?}");
     assert_eq!(sink.losses().count, 0, "all of it waits");
     let begin = Instant::now();
     sink.finish().unwrap();
