@@ -41,7 +41,7 @@ fn recorded(text: &str) -> Vec<u8> {
 }
 
 /// Lines of records as `linkweir http` and `flows` write them.
-const STORED: [(&str, &str); 2] = [
+const STORED: [(&str, &str); 3] = [
     (
         "http",
         "{\"request_ts_ns\":1795227738898898000,\"client_ip\":\"10.80.0.12\",\"client_port\":38774,\"status_code\":200,\
@@ -52,6 +52,7 @@ const STORED: [(&str, &str); 2] = [
         "{\"protocol\":\"tcp\",\"c_ip\":\"fe80::1\",\"first\":1795227738.898898,\"c_bytes_all\":3780,\"has_syn\":true,\
          \"tcp_mss\":[1460,null],\"sni\":null}\n{}\n[1]\n{\"a\":{\"b\":[-1.5e3]}}",
     ),
+    ("cut", "{\"host\":\"a.test\",\"status_code\":2"),
 ];
 
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
