@@ -124,7 +124,7 @@ impl ViewArgs {
         };
         let mut text = String::new();
         let file = File::open(path).map_err(|error| fault(&error))?;
-        // More is no token; a device would not end.
+        // A token is shorter, and a device has no end.
         let read = file.take(MAX_TOKEN_FILE).read_to_string(&mut text);
         read.map_err(|error| fault(&error))?;
         let line = text.lines().next().unwrap_or_default().trim();

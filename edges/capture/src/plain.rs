@@ -10,7 +10,7 @@ use crate::decompress::Compression;
 /// then an error that names the compression.
 ///
 /// # Errors
-/// Where the first bytes cannot be read, or there is no memory for a decoder.
+/// The first bytes cannot be read, or the decoder cannot be allocated.
 pub fn plain(mut stream: Box<dyn Read + Send>) -> io::Result<Box<dyn Read + Send>> {
     let mut seen = Vec::with_capacity(Compression::MAGIC_BYTES);
     stream

@@ -407,7 +407,7 @@ fn of_kind<K: RecordKind>(args: &ReportArgs, mut sets: Vec<Set>) -> anyhow::Resu
         .into_iter()
         .chain(summary.and_then(|summary| summary.write_json(&json)))
         .collect();
-    // All are told.
+    // The faults of every set are printed, also where the first has some.
     let complete: Vec<bool> = sets.iter().map(Set::complain).collect();
     if !losses.is_empty() {
         return Ok(Exit::Failed);

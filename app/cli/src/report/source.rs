@@ -18,7 +18,7 @@ use crate::opened::Opened;
 const BATCH: usize = 512;
 /// Bytes of the longest line.
 const MAX_LINE: usize = 4 << 20;
-/// Lines at the beginning of a file by which its kind is told.
+/// Lines at the beginning of a file by which its kind is recognised.
 const FIRST_LINES: usize = 16;
 
 /// Takes a batch, the name of its file, and the line or row of each record of it; says whether there may be more.

@@ -14,12 +14,16 @@ const PIECES: usize = 4;
 /// Memory: [`PIECES`] and two pieces more, one that is filled and one that is read. The thread ends with
 /// the stream, or where nobody reads on.
 pub(super) struct Ahead {
-    pieces: Receiver<io::Result<Vec<u8>>>,
-    /// Pieces that were read, to be filled again.
+    pieces: Receiver<io::Result<Piece>>,
+    /// Buffers that were read, to be filled again.
     spare: SyncSender<Vec<u8>>,
-    piece: Vec<u8>,
+    piece: Piece,
     start: usize,
 }
+
+/// A buffer, and how much of it is filled. It keeps its length: to clear the rest again and again would take longer than to decode
+/// small pieces.
+type Piece = (Vec<u8>, usize);
 
 impl Ahead {
     /// Starts to read `stream`.
@@ -35,7 +39,7 @@ impl Ahead {
         Ok(Self {
             pieces,
             spare,
-            piece: Vec::new(),
+            piece: (Vec::new(), 0),
             start: 0,
         })
     }
@@ -43,17 +47,18 @@ impl Ahead {
 
 impl Read for Ahead {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        if self.start == self.piece.len() {
+        if self.start == self.piece.1 {
             // Who has nothing more to say has ended.
             let Ok(piece) = self.pieces.recv() else {
                 return Ok(0);
             };
-            let read = std::mem::replace(&mut self.piece, piece?);
+            let (read, _) = std::mem::replace(&mut self.piece, piece?);
             self.start = 0;
             // A thread that has ended takes none.
             drop(self.spare.try_send(read));
         }
-        let mut ready = self.piece.get(self.start..).unwrap_or_default();
+        let (piece, filled) = &self.piece;
+        let mut ready = piece.get(self.start..*filled).unwrap_or_default();
         let got = ready.read(buffer)?;
         self.start += got;
         Ok(got)
@@ -63,11 +68,11 @@ impl Read for Ahead {
 /// Hands over what has come as soon as there is room for it, so that a slow stream is not held back.
 fn read_all(
     mut stream: super::Bytes,
-    full: &SyncSender<io::Result<Vec<u8>>>,
+    full: &SyncSender<io::Result<Piece>>,
     empty: &Receiver<Vec<u8>>,
 ) {
-    let mut piece = vec![0; PIECE_BYTES];
-    let mut filled = 0;
+    let new = || (vec![0; PIECE_BYTES], 0);
+    let (mut piece, mut filled) = new();
     let damage = loop {
         match stream.read(piece.get_mut(filled..).unwrap_or_default()) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
@@ -75,26 +80,28 @@ fn read_all(
             Err(error) => break Some(error),
             Ok(got) => filled += got,
         }
-        piece.truncate(filled);
         let unsent = if filled == PIECE_BYTES {
-            full.send(Ok(piece)).map_err(|_| None)
+            full.send(Ok((piece, filled))).map_err(|_| None)
         } else {
-            full.try_send(Ok(piece)).map_err(|error| match error {
-                TrySendError::Full(Ok(piece)) => Some(piece),
-                _ => None,
-            })
+            full.try_send(Ok((piece, filled)))
+                .map_err(|error| match error {
+                    TrySendError::Full(Ok(piece)) => Some(piece),
+                    _ => None,
+                })
         };
         (piece, filled) = match unsent {
-            Ok(()) => (empty.try_recv().unwrap_or_default(), 0),
-            Err(Some(piece)) => (piece, filled),
+            // The reader gives its first buffer back too, which is empty.
+            Ok(()) => match empty.try_recv() {
+                Ok(read) if !read.is_empty() => (read, 0),
+                _ => new(),
+            },
+            Err(Some(unsent)) => unsent,
             // Nobody reads on.
             Err(None) => return,
         };
-        piece.resize(PIECE_BYTES, 0);
     };
-    piece.truncate(filled);
     if filled > 0 {
-        drop(full.send(Ok(piece)));
+        drop(full.send(Ok((piece, filled))));
     }
     if let Some(error) = damage {
         drop(full.send(Err(error)));

@@ -138,7 +138,7 @@ pub(super) struct Frames<R> {
 
 impl<R: BufRead> Frames<R> {
     /// # Errors
-    /// Where there is no memory for a decoder.
+    /// The decoder cannot be allocated.
     pub(super) fn new(input: R) -> io::Result<Self> {
         let mut decoder = zstd::stream::raw::Decoder::new()?;
         decoder.set_parameter(DParameter::WindowLogMax(super::MAX_WINDOW_BYTES.ilog2()))?;

@@ -347,17 +347,7 @@ impl Label {
     /// Whether files in its connections are followed, so that they can be scanned and recorded.
     #[must_use]
     pub const fn has_files(self) -> bool {
-        matches!(
-            self,
-            Self::Known(
-                Application::Http
-                    | Application::Http2
-                    | Application::Grpc
-                    | Application::FastTrack
-                    | Application::Gnutella
-                    | Application::MsnFtp
-            )
-        )
+        self.is_http() || matches!(self, Self::Known(Application::MsnFtp))
     }
 
     /// Whether names of files are read in its connections.
