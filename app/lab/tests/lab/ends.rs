@@ -12,6 +12,8 @@ use linkweir_testkit::netns::{Running, until};
 use linkweir_testkit::ran::skipped;
 use tempfile::TempDir;
 
+use crate::MACHINE;
+
 /// How long the start, the load or the end may take on a busy machine.
 const TIMEOUT: Duration = Duration::from_secs(90);
 /// Debian's user without rights.
@@ -193,6 +195,8 @@ fn cannot_be(said: &str) -> bool {
 
 #[test]
 fn at_its_end() {
+    // Every check is to hold, and beside other laboratories an observer may lose a packet.
+    let _alone = MACHINE.write();
     for who in [Who::Us, Who::Nobody] {
         let Some(mut lab) = Lab::start(who, &["--duration", "1s"]) else {
             continue;
@@ -212,6 +216,7 @@ fn at_its_end() {
 
 #[test]
 fn when_a_key_ends_it() {
+    let _beside = MACHINE.read();
     for who in [Who::Us, Who::Nobody] {
         let Some(mut lab) = Lab::start(who, &["--duration", "10m"]) else {
             continue;
@@ -240,6 +245,7 @@ fn when_a_key_ends_it() {
 
 #[test]
 fn when_a_key_ends_it_before_there_is_anything() {
+    let _beside = MACHINE.read();
     let Some(mut lab) = Lab::start(Who::Us, &["--duration", "10m"]) else {
         return;
     };
@@ -262,6 +268,7 @@ fn when_a_key_ends_it_before_there_is_anything() {
 
 #[test]
 fn when_it_is_killed() {
+    let _beside = MACHINE.read();
     for who in [Who::Us, Who::Nobody] {
         let Some(mut lab) = Lab::start(who, &["--duration", "10m"]) else {
             continue;
