@@ -60,9 +60,16 @@ impl Unseen {
         self.total
     }
 
-    /// Looks at what was counted, at a time since the start.
-    pub(super) fn look(&mut self, counted: &Counted, now: Duration) {
-        let Some(queued) = counted.queued else { return };
+    /// Whether there is news in what was counted. It is to be counted once more then: a packet that stood between its rule
+    /// and its queue has its number by now.
+    pub(super) fn is_news(&self, counted: &Counted) -> bool {
+        counted
+            .queued
+            .is_some_and(|queued| self.compare(counted, queued).1 > 0)
+    }
+
+    /// The greatest difference until now, and how many more there are.
+    fn compare(&self, counted: &Counted, queued: u64) -> (u32, u32) {
         #[expect(clippy::cast_possible_truncation, reason = "differences modulo 2^32")]
         let missing = |numbered: u32| {
             let all = (queued as u32).wrapping_add(counted.overruns as u32);
@@ -73,7 +80,13 @@ impl Unseen {
         let most = known.unwrap_or_else(|| missing(counted.numbered_before));
         // In front of `most` by half of all numbers at most: less than was found before is no news.
         let more = missing(counted.numbered).wrapping_sub(most);
-        let more = if more.cast_signed() > 0 { more } else { 0 };
+        (most, if more.cast_signed() > 0 { more } else { 0 })
+    }
+
+    /// Looks at what was counted, at a time since the start.
+    pub(super) fn look(&mut self, counted: &Counted, now: Duration) {
+        let Some(queued) = counted.queued else { return };
+        let (most, more) = self.compare(counted, queued);
         self.most = Some(most.wrapping_add(more));
         self.queued = queued;
         if more > 0 {
@@ -138,6 +151,16 @@ mod tests {
         let spell = unseen.take(ms(1_500), false).unwrap();
         assert_eq!((spell.packets, spell.lasted()), (117, ms(400)));
         assert_eq!(unseen.take(ms(9_000), true), None);
+    }
+
+    #[test]
+    fn what_has_no_number_yet_is_asked_for_again() {
+        let mut unseen = Unseen::default();
+        unseen.look(&counted(1_000, 10, 0), ms(100));
+        assert!(unseen.is_news(&counted(1_001, 10, 0)));
+        assert!(!unseen.is_news(&counted(1_002, 12, 0)));
+        assert!(!unseen.is_news(&Counted::default()));
+        assert_eq!(unseen.total(), 0, "to ask changes nothing");
     }
 
     #[test]
