@@ -136,7 +136,6 @@ impl Snapshot {
         // The order matters: see `Counted`.
         let numbered_before = numbered(&self.queues());
         let standing = rules::standing().ok().flatten();
-        let queued = standing.as_ref().and_then(|standing| standing.queued);
         let queues = self.queues();
         let mut overruns = 0;
         let mut stats = Stats::default();
@@ -183,13 +182,16 @@ impl Snapshot {
             add("quota_too_many_connections", counts.too_many);
             add("quota_forgotten", counts.forgotten);
         }
-        let counted = Counted {
-            numbered_before,
-            queued,
-            numbered: numbered(&queues),
-            overruns,
-        };
-        self.look(&queues, counted);
+        // A queue that is closed, as all are at the end, numbers nothing.
+        if self.is_fail_open && queues.len() == self.shared.workers.len() {
+            let counted = Counted {
+                numbered_before,
+                queued: standing.as_ref().and_then(|standing| standing.queued),
+                numbered: numbered(&queues),
+                overruns,
+            };
+            self.unseen.look(&counted, self.began.elapsed());
+        }
         let count_of = |event: GatewayEventKind| match event {
             GatewayEventKind::Unseen => self.unseen_events,
             _ => stats.events_of(event),
@@ -231,25 +233,6 @@ impl Snapshot {
     }
 
     /// The kernel's own numbers, where they can be read.
-    /// Looks for packets that passed unseen.
-    fn look(&mut self, queues: &[KernelQueue], mut counted: Counted) {
-        // A queue that is closed, as all are at the end, numbers nothing.
-        let is_whole = |queues: &[KernelQueue]| queues.len() == self.shared.workers.len();
-        if !self.is_fail_open || !is_whole(queues) {
-            return;
-        }
-        if self.unseen.is_news(&counted)
-            && let Ok(Some(standing)) = rules::standing()
-        {
-            let queues = self.queues();
-            if is_whole(&queues) {
-                counted.queued = standing.queued;
-                counted.numbered = numbered(&queues);
-            }
-        }
-        self.unseen.look(&counted, self.began.elapsed());
-    }
-
     fn queues(&self) -> Vec<KernelQueue> {
         let last = usize::from(self.first_queue) + self.shared.workers.len();
         let is_ours =
