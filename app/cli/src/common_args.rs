@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::anyhow;
 use chrono::TimeZone as _;
-use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::builder::{PathBufValueParser, PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueHint};
 use linkweir_engine::DeliveryTimeout;
 use linkweir_proto::application::Application;
@@ -20,6 +20,7 @@ use crate::files::OverwriteArgs;
 use crate::signals::is_stopping;
 use crate::units;
 use linkweir_console::otlp::SpanQueue;
+use linkweir_console::{Pem, Tls};
 
 /// Bytes that are read of a file with a token.
 const MAX_TOKEN_FILE: u64 = 4096;
@@ -52,6 +53,15 @@ pub(crate) struct ViewArgs {
     /// Accept this host name from browsers, besides the address; may be repeated.
     #[arg(long, value_name = "HOST", requires = "console")]
     pub(crate) console_host: Vec<String>,
+
+    /// Serve the page and `/metrics` by HTTPS only, with the certificate in this PEM file, followed there by those that it is
+    /// signed by; TLS 1.2 and 1.3. The file is read once, before privileges are given up [default: HTTP].
+    #[arg(long, value_name = "FILE", requires = "console", requires = "console_key", value_parser = pem(), value_hint = ValueHint::FilePath)]
+    pub(crate) console_cert: Option<Pem>,
+
+    /// Take the private key of `--console-cert` from this PEM file, without a password [default: HTTP].
+    #[arg(long, value_name = "FILE", requires = "console_cert", value_parser = pem(), value_hint = ValueHint::FilePath)]
+    pub(crate) console_key: Option<Pem>,
 
     /// Keep the intervals of the last day in this file of 36 MB, so that the page still shows them after a restart:
     /// 1 hour in steps of 5 s, 6 hours in steps of 30 s, 24 hours in steps of 2 min. A file that is there is continued
@@ -111,6 +121,16 @@ impl ViewArgs {
         Some(("--console-history", self.console_history.as_deref()?))
     }
 
+    /// What the console serves HTTPS with, where it does.
+    pub(crate) fn tls(&self) -> anyhow::Result<Option<Tls>> {
+        let (Some(certificate), Some(key)) = (&self.console_cert, &self.console_key) else {
+            return Ok(None);
+        };
+        let tls = Tls::new(certificate, key)
+            .map_err(|error| anyhow!(Wrong(format!("--console-cert: {error}"))))?;
+        Ok(Some(tls))
+    }
+
     /// The token that the console requires, from wherever it was given.
     pub(crate) fn token(&self) -> anyhow::Result<Option<String>> {
         let Some(path) = &self.console_token_file else {
@@ -133,6 +153,11 @@ impl ViewArgs {
         }
         Ok(Some(line.to_owned()))
     }
+}
+
+/// Reads a PEM file: while the command line is read, the process still has the privileges that the key may need.
+fn pem() -> impl TypedValueParser<Value = Pem> {
+    PathBufValueParser::new().try_map(|path| Pem::read(&path))
 }
 
 /// Header fields in records of HTTP transactions.

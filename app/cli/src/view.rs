@@ -431,6 +431,7 @@ impl<K: Viewed> Shown<K> {
             names: args.console_host.clone(),
             orders: subject.orders.clone(),
             pages: subject.pages.clone(),
+            tls: args.tls()?,
         };
         let console = Console::start(&options, self.live.clone()).map_err(|error| match error {
             // Its text has the cause in it.

@@ -8,5 +8,5 @@ mod server;
 pub mod top;
 mod webhook;
 
-pub use server::{Console, ConsoleError, ConsoleOptions, Order, Page, Pages};
+pub use server::{Console, ConsoleError, ConsoleOptions, Order, Page, Pages, Pem, Tls, TlsError};
 pub use webhook::{Webhook, WebhookError, WebhookOptions};

@@ -12,6 +12,8 @@ pub(super) struct Guard {
     local: SocketAddr,
     names: Vec<String>,
     token: Option<String>,
+    /// Whether requests come by HTTPS only.
+    is_tls: bool,
 }
 
 /// What a request may do.
@@ -28,11 +30,17 @@ pub(super) enum Verdict {
 }
 
 impl Guard {
-    pub(super) fn new(local: SocketAddr, names: &[String], token: Option<String>) -> Self {
+    pub(super) fn new(
+        local: SocketAddr,
+        names: &[String],
+        token: Option<String>,
+        is_tls: bool,
+    ) -> Self {
         Self {
             local,
             names: names.iter().map(|name| name.to_ascii_lowercase()).collect(),
             token,
+            is_tls,
         }
     }
 
@@ -100,7 +108,10 @@ impl Guard {
     pub(super) fn cookie(&self) -> Option<String> {
         let token = self.token.as_ref()?;
         let name = self.cookie_name();
-        Some(format!("{name}={token}; Path=/; HttpOnly; SameSite=Strict"))
+        let secure = if self.is_tls { "; Secure" } else { "" };
+        Some(format!(
+            "{name}={token}; Path=/; HttpOnly; SameSite=Strict{secure}"
+        ))
     }
 
     /// Cookies know no ports: two consoles of one host must not take each other's away.
@@ -142,7 +153,12 @@ mod tests {
 
     fn guard(local: &str, names: &[&str], token: Option<&str>) -> Guard {
         let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
-        Guard::new(local.parse().unwrap(), &names, token.map(str::to_owned))
+        Guard::new(
+            local.parse().unwrap(),
+            &names,
+            token.map(str::to_owned),
+            false,
+        )
     }
 
     #[test]

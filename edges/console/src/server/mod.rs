@@ -26,6 +26,7 @@ mod order;
 mod routes;
 mod stream;
 mod timeout;
+mod tls;
 
 #[cfg(test)]
 mod tests;
@@ -41,6 +42,7 @@ use std::time::Duration;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use thiserror::Error;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::sync::{Semaphore, watch};
 
@@ -48,6 +50,7 @@ use self::guard::Guard;
 pub use self::order::Order;
 use self::routes::Site;
 use self::timeout::WriteTimeout;
+pub use self::tls::{Pem, Tls, TlsError};
 use crate::served::Served;
 use linkweir_live::{Kind, LiveOf};
 
@@ -108,6 +111,8 @@ pub struct ConsoleOptions {
     pub orders: Option<Sender<Order>>,
     /// Further pages of the run.
     pub pages: Option<Arc<dyn Pages>>,
+    /// Certificate and key; everything is served by HTTPS with them, and nothing in clear.
+    pub tls: Option<Tls>,
 }
 
 /// Pages of a run beside the live one, such as those of its archive. They are made one after the other on a thread
@@ -164,6 +169,7 @@ pub enum ConsoleError {
 #[derive(Debug)]
 pub struct Console {
     address: SocketAddr,
+    scheme: &'static str,
     token: Option<String>,
     stop: watch::Sender<bool>,
     thread: Option<JoinHandle<()>>,
@@ -198,7 +204,9 @@ impl Console {
             None if address.ip().to_canonical().is_loopback() && options.orders.is_none() => None,
             None => Some(random_token()?),
         };
-        let guard = Guard::new(address, &options.names, token.clone());
+        let tls = options.tls.clone();
+        let guard = Guard::new(address, &options.names, token.clone(), tls.is_some());
+        let scheme = if tls.is_some() { "https" } else { "http" };
         let site = Site::new(live, guard, limits, options);
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_io()
@@ -210,13 +218,14 @@ impl Console {
         let thread = std::thread::Builder::new()
             .name("console".to_owned())
             .spawn(move || {
-                let server = serve(listener, site, limits, stopped);
+                let server = serve(listener, site, tls, limits, stopped);
                 // Only clients could be informed, and they see the connection close.
                 runtime.block_on(server).ok();
                 runtime.shutdown_background();
             })?;
         Ok(Self {
             address,
+            scheme,
             token,
             stop,
             thread: Some(thread),
@@ -241,7 +250,7 @@ impl Console {
         let token = self
             .token()
             .map_or_else(String::new, |token| format!("?token={token}"));
-        format!("http://{}/{token}", self.address)
+        format!("{}://{}/{token}", self.scheme, self.address)
     }
 }
 
@@ -296,6 +305,7 @@ fn listener(listen: &str) -> Result<TcpListener, ConsoleError> {
 async fn serve(
     listener: TcpListener,
     site: Site,
+    tls: Option<Tls>,
     limits: Limits,
     mut stopped: watch::Receiver<bool>,
 ) -> std::io::Result<()> {
@@ -308,13 +318,14 @@ async fn serve(
             match listener.accept().await {
                 Ok((stream, _)) => match Arc::clone(&places).try_acquire_owned() {
                     Ok(place) => {
-                        let connection = connection(stream, Arc::clone(&site), limits);
+                        let connection = connection(stream, tls.clone(), Arc::clone(&site), limits);
                         tokio::spawn(async move {
                             connection.await;
                             drop(place);
                         });
                     }
                     // Full: a short answer if it fits into the socket's buffer, then closed.
+                    Err(_) if tls.is_some() => {}
                     Err(_) => {
                         stream
                             .try_write(b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
@@ -356,10 +367,21 @@ async fn look_for_news(site: Arc<Site>) {
 }
 
 /// Serves one connection to its end.
-async fn connection(stream: TcpStream, site: Arc<Site>, limits: Limits) {
+async fn connection(stream: TcpStream, tls: Option<Tls>, site: Arc<Site>, limits: Limits) {
     // Events are small and ought to leave at once.
     stream.set_nodelay(true).ok();
-    let io = TokioIo::new(WriteTimeout::new(stream, limits.write));
+    match tls {
+        None => requests(WriteTimeout::new(stream, limits.write), site, limits).await,
+        Some(tls) => {
+            if let Some(stream) = tls.accept(stream, limits.head, limits.write).await {
+                requests(stream, site, limits).await;
+            }
+        }
+    }
+}
+
+/// Answers the requests of one connection.
+async fn requests(stream: impl AsyncRead + AsyncWrite + Unpin, site: Arc<Site>, limits: Limits) {
     let service = service_fn(move |request| {
         let site = Arc::clone(&site);
         async move { Ok::<_, std::convert::Infallible>(site.answer(request).await) }
@@ -370,7 +392,7 @@ async fn connection(stream: TcpStream, site: Arc<Site>, limits: Limits) {
         .header_read_timeout(limits.head)
         .max_buf_size(MAX_HEAD_BYTES)
         .max_headers(MAX_FIELDS)
-        .serve_connection(io, service)
+        .serve_connection(TokioIo::new(stream), service)
         .await
         .ok();
 }

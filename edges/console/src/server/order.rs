@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     fn order(path: &str, fields: &[(&'static str, &str)]) -> Result<Order, Refused> {
-        let guard = Guard::new("127.0.0.1:8080".parse().unwrap(), &[], None);
+        let guard = Guard::new("127.0.0.1:8080".parse().unwrap(), &[], None, false);
         let mut map = HeaderMap::new();
         for (name, value) in fields {
             map.insert(HeaderName::from_static(name), value.parse().unwrap());

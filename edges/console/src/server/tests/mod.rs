@@ -9,6 +9,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream as Socket;
 
 mod stream;
+mod tls;
 
 use stream::open_stream;
 
