@@ -28,7 +28,7 @@ pub(crate) fn parameter<'q>(query: &'q str, name: &str) -> Option<&'q str> {
 }
 
 /// A value of a query with its percent signs read (RFC 3986 sec. 2.1); what is not UTF-8 becomes replacement characters.
-fn decode(value: &str) -> String {
+pub(crate) fn decode(value: &str) -> String {
     let mut out = Vec::with_capacity(value.len());
     let mut bytes = value.bytes();
     while let Some(byte) = bytes.next() {

@@ -21,6 +21,8 @@ pub(super) struct Guard {
 pub(super) enum Verdict {
     /// It may ask.
     Pass,
+    /// It may ask, by the cookie of a browser.
+    PassByCookie,
     /// It may ask, and brought the token in the address: a cookie is to keep it.
     SetCookie,
     /// It has no token or a wrong one.
@@ -70,18 +72,27 @@ impl Guard {
                 .filter_map(|pair| pair.trim().split_once('='))
                 .find_map(|(name, value)| (name == wanted).then_some(value))
         });
-        if query_token.is_some_and(|given| is_equal(given, token)) {
-            return Verdict::SetCookie;
-        }
-        let is_known = [bearer, from_cookie]
-            .into_iter()
-            .flatten()
-            .any(|given| is_equal(given, token));
-        if is_known {
+        let is_it = |given: Option<&str>| given.is_some_and(|given| is_equal(given, token));
+        if is_it(query_token) {
+            Verdict::SetCookie
+        } else if is_it(bearer) {
             Verdict::Pass
+        } else if is_it(from_cookie) {
+            Verdict::PassByCookie
         } else {
             Verdict::Unauthorized
         }
+    }
+
+    /// Whether requests need a token at all.
+    pub(super) const fn has_token(&self) -> bool {
+        self.token.is_some()
+    }
+
+    /// Whether this is the token.
+    pub(super) fn knows(&self, given: &str) -> bool {
+        let token = self.token.as_deref();
+        token.is_some_and(|token| is_equal(given, token))
     }
 
     /// Whether a `Host` field, or the host of an origin, names us.
@@ -106,12 +117,18 @@ impl Guard {
 
     /// The field that makes a browser keep the token.
     pub(super) fn cookie(&self) -> Option<String> {
-        let token = self.token.as_ref()?;
+        Some(self.cookie_of(self.token.as_ref()?, ""))
+    }
+
+    /// The field that makes a browser drop the token.
+    pub(super) fn no_cookie(&self) -> String {
+        self.cookie_of("", "; Max-Age=0")
+    }
+
+    fn cookie_of(&self, value: &str, age: &str) -> String {
         let name = self.cookie_name();
         let secure = if self.is_tls { "; Secure" } else { "" };
-        Some(format!(
-            "{name}={token}; Path=/; HttpOnly; SameSite=Strict{secure}"
-        ))
+        format!("{name}={value}; Path=/; HttpOnly; SameSite=Strict{secure}{age}")
     }
 
     /// Cookies know no ports: two consoles of one host must not take each other's away.
@@ -207,7 +224,7 @@ mod tests {
         );
         assert_eq!(
             judge(None, Some("a=b; linkweir_token_1=secret"), None),
-            Verdict::Pass
+            Verdict::PassByCookie
         );
         assert_eq!(
             judge(None, Some("xlinkweir_token_1=secret"), None),
@@ -223,6 +240,7 @@ mod tests {
         );
         let cookie = guard.cookie().unwrap();
         assert!(cookie.contains("HttpOnly") && cookie.contains("SameSite=Strict"));
+        assert!(guard.knows("secret") && !guard.knows("secre") && !guard.knows(""));
     }
 
     proptest! {

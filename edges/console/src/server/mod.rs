@@ -13,6 +13,7 @@
 //! | `/api/download.csv`, `/api/download.json` | the same as files |
 //! | `/archive`, `/archive.svg` | where the run has [`Pages`] of its archive |
 //! | `/metrics`, `/healthz` | for machines |
+//! | `/login`, `/logout` | where a token is required: the form, and `POST` |
 //! | `/api/start`, `/api/stop` | `POST`, where orders are allowed |
 //!
 //! It trusts no client: loopback by default, a token on any other address, the `Host` field
@@ -22,6 +23,7 @@
 
 mod assets;
 mod guard;
+mod login;
 mod order;
 mod routes;
 mod stream;

@@ -44,27 +44,29 @@ impl Order {
         let named = path.strip_prefix("/api/");
         let order = all.into_iter().find(|one| named == Some(one.word()));
         let order = order.ok_or(Refused::Unknown)?;
-        let field = |name: &HeaderName| -> Option<Option<&str>> {
-            let value = fields.get(name)?;
-            Some(value.to_str().ok())
-        };
-        let is_named = field(&FIELD) == Some(Some(order.word()));
-        let is_same_site = match field(&HeaderName::from_static("sec-fetch-site")) {
-            None => true,
-            Some(site) => site == Some("same-origin"),
-        };
-        let is_our_origin = match field(&header::ORIGIN) {
-            None => true,
-            Some(origin) => origin
-                .and_then(|origin| origin.split_once("://"))
-                .is_some_and(|(_, host)| guard.is_ours(host)),
-        };
-        if is_named && is_same_site && is_our_origin {
+        let is_named = fields.get(FIELD).is_some_and(|word| word == order.word());
+        if is_named && is_from_here(fields, guard) {
             Ok(order)
         } else {
             Err(Refused::Foreign)
         }
     }
+}
+
+/// Whether a request comes from our own page, or from a program: as far as the browser says from where it comes.
+pub(super) fn is_from_here(fields: &HeaderMap, guard: &Guard) -> bool {
+    let field = |name: HeaderName| fields.get(name).map(|value| value.to_str().ok());
+    let is_same_site = match field(HeaderName::from_static("sec-fetch-site")) {
+        None => true,
+        Some(site) => site == Some("same-origin"),
+    };
+    let is_our_origin = match field(header::ORIGIN) {
+        None => true,
+        Some(origin) => origin
+            .and_then(|origin| origin.split_once("://"))
+            .is_some_and(|(_, host)| guard.is_ours(host)),
+    };
+    is_same_site && is_our_origin
 }
 
 #[cfg(test)]

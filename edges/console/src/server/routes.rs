@@ -10,7 +10,8 @@ use hyper::{Method, Request, Response, StatusCode};
 use tokio::sync::{Semaphore, mpsc, watch};
 
 use super::guard::{Guard, Verdict};
-use super::order::{Order, Refused};
+use super::login::{self, Form, Step};
+use super::order::{Order, Refused, is_from_here};
 use super::stream::Answer;
 use super::{ConsoleOptions, Limits, Page, Pages};
 use super::{assets, stream};
@@ -141,92 +142,139 @@ impl Site {
 
     /// The answer to a request.
     pub(super) async fn answer(&self, request: Request<Incoming>) -> Response<Answer> {
-        let mut response = self.guarded(&request);
-        if response.status() == StatusCode::UNAUTHORIZED && brings_token(&request) {
-            // Guessing is slow, however many connections do it; who has the token does not wait.
-            let turn = self.guesses.lock().await;
-            tokio::time::sleep(self.limits.wrong_token).await;
-            drop(turn);
+        let step = Step::of(request.method(), request.uri().path());
+        let mut response = match step.filter(|_| self.guard.has_token()) {
+            Some(step) => self.entrance(step, request).await,
+            None => self.guarded_or_made(&request).await,
+        };
+        let fields = response.headers_mut();
+        if fields.get(header::CONTENT_TYPE).is_some_and(|of| of == SVG) {
+            let policy = HeaderValue::from_static(OF_PICTURES);
+            fields.insert(header::CONTENT_SECURITY_POLICY, policy);
+        }
+        for (name, value) in FIELDS {
+            let own = fields.entry(name);
+            own.or_insert(HeaderValue::from_static(value));
+        }
+        response
+    }
+
+    async fn guarded_or_made(&self, request: &Request<Incoming>) -> Response<Answer> {
+        let mut response = self.guarded(request);
+        if response.status() == StatusCode::UNAUTHORIZED && brings_token(request) {
+            self.slow_down().await;
         }
         if matches!(response.body(), Answer::Wanted) {
             let cookie = response.headers_mut().remove(header::SET_COOKIE);
-            response = self.made(&request).await;
+            response = self.made(request).await;
             if let Some(cookie) = cookie {
                 response.headers_mut().insert(header::SET_COOKIE, cookie);
             }
         }
-        let fields = response.headers_mut();
-        let is_picture = fields.get(header::CONTENT_TYPE).is_some_and(|of| of == SVG);
-        for (name, value) in FIELDS {
-            fields.insert(name, HeaderValue::from_static(value));
-        }
-        if is_picture {
-            let policy = HeaderValue::from_static(OF_PICTURES);
-            fields.insert(header::CONTENT_SECURITY_POLICY, policy);
-        }
         response
+    }
+
+    /// Guessing is slow, however many connections do it; who has the token does not wait.
+    async fn slow_down(&self) {
+        let turn = self.guesses.lock().await;
+        tokio::time::sleep(self.limits.wrong_token).await;
+        drop(turn);
+    }
+
+    /// The form, what was filled in, and the way out.
+    async fn entrance(&self, step: Step, request: Request<Incoming>) -> Response<Answer> {
+        let verdict = self.judge(&request);
+        if verdict == Verdict::WrongHost {
+            return misdirected();
+        }
+        let is_from_here = is_from_here(request.headers(), &self.guard);
+        match step {
+            Step::Style => whole(StatusCode::OK, "text/css; charset=utf-8", login::STYLE),
+            Step::Script => whole(
+                StatusCode::OK,
+                "text/javascript; charset=utf-8",
+                login::SCRIPT,
+            ),
+            Step::Page if verdict == Verdict::Unauthorized => form(StatusCode::OK, "/", false),
+            Step::Page => see("/", None),
+            Step::In | Step::Out if !is_from_here => {
+                let why = "forms of other sites are not accepted";
+                unread(refusal(StatusCode::FORBIDDEN, why))
+            }
+            Step::In => self.log_in(request).await,
+            Step::Out => see("/login", Some(&self.guard.no_cookie())),
+        }
+    }
+
+    async fn log_in(&self, request: Request<Incoming>) -> Response<Answer> {
+        let read = tokio::time::timeout(self.limits.head, Form::read(request)).await;
+        let Some(filled) = read.ok().flatten() else {
+            let why = "expected a form with `token`";
+            return unread(refusal(StatusCode::BAD_REQUEST, why));
+        };
+        if self.guard.knows(&filled.token) {
+            let cookie = self.guard.cookie();
+            return see(login::destination(&filled.to), cookie.as_deref());
+        }
+        self.slow_down().await;
+        form(StatusCode::UNAUTHORIZED, &filled.to, true)
+    }
+
+    fn judge(&self, request: &Request<Incoming>) -> Verdict {
+        let field = |name: HeaderName| request.headers().get(name).and_then(|v| v.to_str().ok());
+        let query = request.uri().query().unwrap_or_default();
+        // Twice the field, or another authority in the target, is somebody's trick.
+        let is_one_host = request.headers().get_all(header::HOST).iter().count() == 1
+            && request.uri().authority().is_none();
+        self.guard.judge(
+            field(header::HOST).filter(|_| is_one_host),
+            field(header::AUTHORIZATION),
+            field(header::COOKIE),
+            parameter(query, "token"),
+        )
     }
 
     fn guarded(&self, request: &Request<Incoming>) -> Response<Answer> {
         let field = |name: HeaderName| request.headers().get(name).and_then(|v| v.to_str().ok());
         let path = request.uri().path();
         let query = request.uri().query().unwrap_or_default();
-        // Twice the field, or another authority in the target, is somebody's trick.
-        let is_one_host = request.headers().get_all(header::HOST).iter().count() == 1
-            && request.uri().authority().is_none();
-        let host = field(header::HOST).filter(|_| is_one_host);
-        let verdict = self.guard.judge(
-            host,
-            field(header::AUTHORIZATION),
-            field(header::COOKIE),
-            parameter(query, "token"),
-        );
+        let verdict = self.judge(request);
         match verdict {
-            Verdict::WrongHost => {
-                return refusal(
-                    StatusCode::MISDIRECTED_REQUEST,
-                    "this console does not answer under that name; open it by its address, or allow the name in its options",
+            Verdict::WrongHost => return misdirected(),
+            Verdict::Unauthorized if login::is_by_browser(request.method(), request.headers()) => {
+                let is_wrong = parameter(query, "token").is_some();
+                return form(
+                    StatusCode::UNAUTHORIZED,
+                    &login::wanted(path, query),
+                    is_wrong,
                 );
             }
             Verdict::Unauthorized => {
-                let mut response = refusal(
+                return challenged(refusal(
                     StatusCode::UNAUTHORIZED,
                     "a token is needed: open the address printed at the start, or send `Authorization: Bearer TOKEN`",
-                );
-                response
-                    .headers_mut()
-                    .insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
-                return response;
+                ));
             }
-            Verdict::Pass | Verdict::SetCookie => {}
+            Verdict::Pass | Verdict::PassByCookie | Verdict::SetCookie => {}
         }
         if let (Some(orders), &Method::POST) = (&self.orders, request.method()) {
             // The token of an address may stand in a log or a bookmark: it is not enough for an order.
-            let mut response = if verdict == Verdict::SetCookie {
+            return unread(if verdict == Verdict::SetCookie {
                 refusal(StatusCode::FORBIDDEN, NOT_OURS)
             } else {
                 take_order(path, request.headers(), &self.guard, orders)
-            };
-            // What stands behind the head is not read.
-            let close = HeaderValue::from_static("close");
-            response.headers_mut().insert(header::CONNECTION, close);
-            return response;
+            });
         }
         if !matches!(*request.method(), Method::GET | Method::HEAD) {
             let mut response = refusal(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD");
-            let fields = response.headers_mut();
-            fields.insert(header::ALLOW, HeaderValue::from_static("GET, HEAD"));
-            fields.insert(header::CONNECTION, HeaderValue::from_static("close"));
-            return response;
+            let allowed = HeaderValue::from_static("GET, HEAD");
+            response.headers_mut().insert(header::ALLOW, allowed);
+            return unread(response);
         }
         let is_first_visit = verdict == Verdict::SetCookie;
         let mut response = if is_first_visit && path == "/" {
             // The token leaves the address bar.
-            let mut response = refusal(StatusCode::SEE_OTHER, "see /");
-            response
-                .headers_mut()
-                .insert(header::LOCATION, HeaderValue::from_static("/"));
-            response
+            see("/", None)
         } else {
             self.route(
                 request.method(),
@@ -235,11 +283,12 @@ impl Site {
                 field(HeaderName::from_static("last-event-id")),
             )
         };
-        if is_first_visit
-            && let Some(cookie) = self.guard.cookie()
-            && let Ok(cookie) = HeaderValue::from_str(&cookie)
-        {
-            response.headers_mut().insert(header::SET_COOKIE, cookie);
+        if is_first_visit && let Some(cookie) = self.guard.cookie() {
+            add(&mut response, header::SET_COOKIE, &cookie);
+        }
+        if verdict == Verdict::PassByCookie && path == "/api/snapshot" {
+            // The page cannot see the cookie that it can drop.
+            add(&mut response, LOGGED_IN, "cookie");
         }
         response
     }
@@ -366,6 +415,61 @@ impl Site {
         );
         response
     }
+}
+
+/// Says that it was a cookie that opened.
+const LOGGED_IN: HeaderName = HeaderName::from_static("x-linkweir-login");
+
+/// Adds a field whose value is ours.
+fn add(response: &mut Response<Answer>, name: HeaderName, value: &str) {
+    if let Ok(value) = HeaderValue::from_str(value) {
+        response.headers_mut().insert(name, value);
+    }
+}
+
+/// Sends a browser elsewhere on this console.
+fn see(path: &str, cookie: Option<&str>) -> Response<Answer> {
+    let mut response = refusal(StatusCode::SEE_OTHER, &format!("see {path}"));
+    add(&mut response, header::LOCATION, path);
+    if let Some(cookie) = cookie {
+        add(&mut response, header::SET_COOKIE, cookie);
+    }
+    response
+}
+
+/// The form for the token.
+fn form(status: StatusCode, to: &str, is_wrong: bool) -> Response<Answer> {
+    let text = login::page(to, is_wrong);
+    let mut response = whole(status, "text/html; charset=utf-8", text);
+    add(
+        &mut response,
+        header::CONTENT_SECURITY_POLICY,
+        login::POLICY,
+    );
+    add(&mut response, header::REFERRER_POLICY, login::REFERRER);
+    if status == StatusCode::UNAUTHORIZED {
+        response = challenged(response);
+    }
+    response
+}
+
+/// With what there is to prove (RFC 9110 sec. 11.6.1).
+fn challenged(mut response: Response<Answer>) -> Response<Answer> {
+    add(&mut response, header::WWW_AUTHENTICATE, "Bearer");
+    response
+}
+
+/// After it the connection closes: what stands behind the head was not read.
+fn unread(mut response: Response<Answer>) -> Response<Answer> {
+    add(&mut response, header::CONNECTION, "close");
+    response
+}
+
+fn misdirected() -> Response<Answer> {
+    refusal(
+        StatusCode::MISDIRECTED_REQUEST,
+        "this console does not answer under that name; open it by its address, or allow the name in its options",
+    )
 }
 
 const NOT_OURS: &str = "orders come from the page, or with `X-Linkweir-Order: start` or `stop` and `Authorization: Bearer TOKEN`";

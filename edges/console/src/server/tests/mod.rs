@@ -8,6 +8,7 @@ use linkweir_wire::Timestamp;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream as Socket;
 
+mod login;
 mod stream;
 mod tls;
 
