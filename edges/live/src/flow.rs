@@ -125,6 +125,7 @@ fn count_keyed(keyed: &mut FlowKeyed, row: &FlowRow, facts: &Facts) {
 
 impl Kind for FlowKind {
     const SUBJECT: &'static str = "flows";
+    const HAS_RECORDS: bool = true;
     const TABLES: &'static [KeyTable] = &[
         KeyTable::of_names("names", NAME_BYTES),
         KeyTable::of_addresses("servers"),

@@ -442,3 +442,12 @@ proptest! {
         prop_assert!(live.metrics().contains("linkweir_gateway_events_total"));
     }
 }
+
+#[test]
+fn records_that_nobody_can_look_at_are_not_copied() {
+    let live = live(&[]);
+    live.keep_records();
+    live.take(&events());
+    assert!(crate::live::lock(&live.0.recent).is_none());
+    assert_eq!(GatewayKind::behind(GatewayBy::Client, "10.0.0.7"), None);
+}

@@ -95,6 +95,7 @@ fn behind_url(key: &str) -> Behind {
 
 impl Kind for HttpKind {
     const SUBJECT: &'static str = "http";
+    const HAS_RECORDS: bool = true;
     const TABLES: &'static [KeyTable] = &[
         KeyTable::of_names("hosts", HOST_BYTES),
         KeyTable::of_addresses("servers"),

@@ -21,9 +21,11 @@ impl<K: Kind> LiveOf<K> {
         Ok(())
     }
 
-    /// Keeps the last [`MAX_RECORDS`](crate::MAX_RECORDS) records from now on.
+    /// Keeps the last [`MAX_RECORDS`](crate::MAX_RECORDS) records from now on, of kinds whose records readers can look at.
     pub fn keep_records(&self) {
-        lock(&self.0.recent).get_or_insert_default();
+        if K::HAS_RECORDS {
+            lock(&self.0.recent).get_or_insert_default();
+        }
     }
 
     /// The last records behind something, at most `most`; none where they are not kept.

@@ -225,6 +225,8 @@ pub trait Kind: Fed + Debug + Clone + Send + Sync {
     const SUBJECT: &'static str;
     /// Whether there is something beside the intervals: a status, last records.
     const HAS_STATUS: bool = false;
+    /// Whether readers can look at the records behind a row ([`Kind::behind`]); those of other kinds are not kept.
+    const HAS_RECORDS: bool = false;
     /// Whether the last records are kept in a list.
     const HAS_EVENTS: bool = Self::HAS_STATUS;
     /// The tables, in the order of [`Kind::By`].

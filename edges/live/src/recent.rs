@@ -4,7 +4,7 @@
 //! closed chunk never changes, so a reader holds the lock only as long as it takes to share them.
 //!
 //! Memory: [`MAX_RECORDS`] records, [`MAX_BYTES`] and one chunk more at the most. Cost: a copy of each record, only
-//! where a console is open.
+//! where a console is open, and only of kinds that have records behind their rows: a gateway copies none.
 
 use std::collections::VecDeque;
 use std::fmt;
