@@ -390,3 +390,20 @@ proptest! {
         prop_assert_eq!(total.late_records, 0);
     }
 }
+
+#[test]
+fn times_of_records_are_nanoseconds_and_named_so() {
+    let live = live(true, &[]);
+    live.keep_records();
+    live.take(&batch([tcp(1, T0 + S)], b"shop.example"));
+    let behind = FlowKind::behind(FlowBy::Name, "shop.example").unwrap();
+    let found = live.records(&behind, RecentOrder::Slowest, 9).unwrap();
+    let record = &found.records[0];
+    let last = record["last_ns"].as_u64().unwrap();
+    assert_eq!(last, T0 + S);
+    assert_eq!(
+        last - record["first_ns"].as_u64().unwrap(),
+        record["durat_ns"]
+    );
+    assert!(!record.contains_key("first") && !record.contains_key("durat"));
+}

@@ -6,6 +6,7 @@
 //! Memory: [`MAX_RECORDS`] records, [`MAX_BYTES`] and one chunk more at the most. Cost: a copy of each record, only
 //! where a console is open, and only of kinds that have records behind their rows: a gateway copies none.
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
@@ -49,7 +50,8 @@ pub struct Found {
     pub of: usize,
     /// How many meet it.
     pub matching: usize,
-    /// The first of them: columns that have a value, texts cut at 512 bytes.
+    /// The first of them: columns that have a value, texts cut at 512 bytes. Every time and duration is in nanoseconds and its
+    /// name ends in `_ns`: `first`, which files have in milliseconds, is `first_ns`.
     pub records: Vec<Map<String, serde_json::Value>>,
 }
 
@@ -171,12 +173,18 @@ fn object<R: RecordKind>(view: &R::View<'_>) -> Map<String, serde_json::Value> {
     let text = |bytes: &[u8]| clean(bytes.get(..MAX_TEXT).unwrap_or(bytes)).into();
     let shape = R::shape(view);
     for (at, field) in R::fields().iter().enumerate() {
+        let mut name = Cow::Borrowed(field.name);
         let value = match R::value(view, at) {
             _ if !R::has_column(shape, at) => continue,
             Value::Null => continue,
-            Value::U64(n) | Value::SpanNs(n) | Value::Millis(n) => n.into(),
-            // More than a number of JavaScript holds exactly.
-            Value::TimeNs(ns) => (ns / 1000).into(),
+            Value::U64(n) => n.into(),
+            Value::SpanNs(ns) | Value::TimeNs(ns) | Value::Millis(ns) => {
+                // Columns that files have in milliseconds are named without a unit.
+                if !name.ends_with("_ns") {
+                    name.to_mut().push_str("_ns");
+                }
+                ns.into()
+            }
             Value::Ip(address) => address.to_canonical().to_string().into(),
             Value::Port(port) => port.into(),
             Value::Text(bytes) => text(bytes),
@@ -185,7 +193,7 @@ fn object<R: RecordKind>(view: &R::View<'_>) -> Map<String, serde_json::Value> {
             // Addresses of files and the like: nobody reads them here.
             Value::Bytes(_) => continue,
         };
-        object.insert(field.name.to_owned(), value);
+        object.insert(name.into_owned(), value);
     }
     object
 }
@@ -322,6 +330,7 @@ mod tests {
             [3_000_000, 2_000_000, 1_000_000].map(Some)
         );
         assert_eq!(found.records[0]["host"], "Shop.test");
+        assert_eq!(found.records[0]["request_ts_ns"], 1_000_000_000);
         let rule = HttpKind::rule("p95 of host shop.test > 1 ms").unwrap();
         let behind = HttpKind::behind_rule(&rule).unwrap();
         let found = live.records(&behind, RecentOrder::Newest, 2).unwrap();

@@ -53,7 +53,7 @@ type Row = Records["records"][number];
 
 const text = (row: Row, name: string): string => String(row[name] ?? "");
 const amount = (row: Row, name: string): number => Number(row[name] ?? 0);
-const clock = (microseconds: number): string => format.clock(microseconds / 1000, zone.value);
+const clock = (nanoseconds: number): string => format.clock(nanoseconds / 1e6, zone.value);
 const taken = (row: Row, name: string): string => (row[name] === undefined ? "–" : format.time(amount(row, name)));
 const end = (row: Row, ip: string, port: string): string => `${text(row, ip)}:${text(row, port)}`;
 
@@ -71,8 +71,8 @@ const HTTP: Shown = [
 ];
 
 const FLOWS: Shown = [
-  ["Time", (row) => format.clock(amount(row, "first") / 1e6, zone.value)],
-  ["Duration", (row) => taken(row, "durat")],
+  ["Time", (row) => clock(amount(row, "first_ns"))],
+  ["Duration", (row) => taken(row, "durat_ns")],
   ["End", (row) => text(row, "state")],
   ["Application", (row) => text(row, "application")],
   ["Name", (row) => text(row, "sni") || text(row, "http_hostname") || text(row, "fqdn")],
