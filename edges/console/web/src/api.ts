@@ -1,6 +1,8 @@
 // The HTTP API of the console: what the server sends, under the names it uses.
 // The same types are in edges/live/src/api; units are in the names, times are nanoseconds.
 
+import { signal } from "@preact/signals";
+
 /** A distribution in a few figures; times in nanoseconds, rates in bits per second. */
 export interface ResponseTimes {
   count: number;
@@ -314,12 +316,26 @@ export interface LoadStatus {
   generators: readonly Generator[];
 }
 
+/** Whether it is by a cookie that the page is shown, which can be dropped. */
+export const loggedIn = signal(false);
+
+/** Drops the cookie: the page is a form after it. */
+export async function logOut(): Promise<void> {
+  await fetch("/logout", { method: "POST", credentials: "same-origin", redirect: "manual" });
+  location.reload();
+}
+
 /** The server answered, but not with what was asked for. */
 export class Refused extends Error {}
 
 async function json<T>(path: string): Promise<T> {
   const response = await fetch(path, { cache: "no-store", credentials: "same-origin" });
-  if (response.status === 401) throw new Refused("the address needs ?token=… at its end");
+  if (response.status === 401) {
+    // Logged out, or another token by now: at the same address there is a form.
+    location.reload();
+    throw new Refused("a token is needed");
+  }
+  if (response.headers.get("x-linkweir-login") === "cookie") loggedIn.value = true;
   if (!response.ok) throw new Refused(`status ${response.status}`);
   return (await response.json()) as T;
 }

@@ -1,7 +1,7 @@
 // The bar at the top: what is read, and what a reader can choose.
 
 import type { ComponentChildren } from "preact";
-import type { Kind } from "./api";
+import { loggedIn, logOut, type Kind } from "./api";
 import * as format from "./format";
 import { THEMES, kind, link, meta, latest, paused, range, ranges, stale, theme, togglePause, zone, type Range } from "./state";
 
@@ -82,6 +82,7 @@ export function Header() {
         </button>
         {meta.value?.archive === true ? <a class="button" id="archive" href="/archive">Archive</a> : null}
         <Downloads />
+        {loggedIn.value ? <button type="button" class="button" id="logout" onClick={() => void logOut()}>Log out</button> : null}
         <button type="button" class="button pause" id="pause" aria-pressed={paused.value} onClick={togglePause}>
           {paused.value ? "Resume" : "Pause"}
         </button>
