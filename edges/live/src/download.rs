@@ -9,6 +9,7 @@ use std::fmt::Write as _;
 
 use serde_json::{Map, Value, json};
 
+use crate::about::AboutRow;
 use crate::api::{Tick, Window, Word};
 use crate::figure::Columns;
 use crate::figures::{Counts as _, Keyed as _};
@@ -186,7 +187,8 @@ impl<K: Kind> LiveOf<K> {
                 csv(&header, &rows)
             }
             What::Keys(by) => {
-                let header: Vec<String> = K::Keyed::COLUMNS.iter().map(|n| (*n).into()).collect();
+                let mut header: Vec<String> =
+                    K::Keyed::COLUMNS.iter().map(|n| (*n).into()).collect();
                 let rows: Vec<Map<String, Value>> = match key_rows(self, by).get_mut("rows") {
                     Some(Value::Array(rows)) => rows
                         .iter_mut()
@@ -197,6 +199,10 @@ impl<K: Kind> LiveOf<K> {
                         .collect(),
                     _ => Vec::new(),
                 };
+                // Of clients, where anything is known of one.
+                let known = AboutRow::COLUMNS.into_iter();
+                let known = known.filter(|name| rows.iter().any(|row| row.contains_key(*name)));
+                header.extend(known.map(str::to_owned));
                 csv(&header, &rows)
             }
         }
@@ -265,6 +271,7 @@ mod tests {
             p95: None,
             p99: None,
             max: Some(9),
+            about: AboutRow::default(),
         };
         let Value::Object(row) = serde_json::to_value(row).unwrap() else {
             panic!("a row is an object");

@@ -193,7 +193,7 @@ pub trait Keyed: Payload + Debug + Send + Sync {
 }
 
 /// Declares the rows of a table: the count that ranks keys, the further counts (`count`; `bytes` are what a
-/// stranger declared, and may be any number), and figures of a small histogram.
+/// stranger declared, and may be any number), figures of a small histogram, and what is known of a client.
 macro_rules! rows {
     (@is_sound count $value:expr) => { $crate::sketch::wire::are_bounded(&[$value]) };
     (@is_sound bytes $value:expr) => { true };
@@ -205,12 +205,15 @@ macro_rules! rows {
             $($(#[$doc:meta])+ $name:ident: $type:ident,)+
         }
         $($(#[$of_doc:meta])+ histogram $of:ident { $($(#[$value_doc:meta])+ $value:ident = $get:expr,)+ })?
+        $(about $about:ident;)?
     ) => {
         /// What is kept with a key.
         #[derive(Debug, Clone, Default)]
         pub struct $keyed {
             $($(#[$doc])+ pub $name: u64,)+
             $($(#[$of_doc])+ pub $of: linkweir_sketch::Coarse,)?
+            $(/// What is known of a client.
+            pub $about: $crate::about::About,)?
         }
 
         $(#[$meta])*
@@ -220,6 +223,9 @@ macro_rules! rows {
             $(#[$total_doc])+ pub $total: u64,
             $($(#[$doc])+ pub $name: u64,)+
             $($($(#[$value_doc])+ pub $value: Option<u64>,)+)?
+            $(/// What is known of a client, in tables of clients.
+            #[serde(flatten)]
+            pub $about: $crate::about::AboutRow,)?
         }
 
         /// What is kept with a key, in a message.
@@ -230,17 +236,21 @@ macro_rules! rows {
             $name: u64,)+
             $(#[serde(default, skip_serializing_if = "Option::is_none")]
             $of: Option<$crate::sketch::wire::Small>,)?
+            $(#[serde(default, skip_serializing_if = "Option::is_none")]
+            $about: Option<$crate::about::AboutRow>,)?
         }
 
         impl linkweir_sketch::Payload for $keyed {
             fn merge(&mut self, other: &Self) {
                 $(self.$name = self.$name.saturating_add(other.$name);)+
                 $(self.$of.merge(&other.$of);)?
+                $(self.$about.merge(&other.$about);)?
             }
 
             fn reset(&mut self) {
                 $(self.$name = 0;)+
                 $(self.$of.reset();)?
+                $(self.$about.reset();)?
             }
         }
 
@@ -264,6 +274,7 @@ macro_rules! rows {
                         let get: fn(&linkweir_sketch::Coarse) -> Option<u64> = $get;
                         get(&keyed.$of)
                     },)+)?
+                    $($about: keyed.$about.row(),)?
                 }
             }
 
@@ -271,6 +282,7 @@ macro_rules! rows {
                 $wire {
                     $($name: self.$name,)+
                     $($of: $crate::sketch::wire::Small::of(&self.$of),)?
+                    $($about: self.$about.send(),)?
                 }
             }
 
@@ -282,6 +294,8 @@ macro_rules! rows {
                 Ok(Self {
                     $($name: sent.$name,)+
                     $($of: $crate::sketch::wire::Small::values(sent.$of.as_ref())
+                        .ok_or($crate::sketch::wire::Cause::Contradictory)?,)?
+                    $($about: $crate::about::About::take(sent.$about.as_ref())
                         .ok_or($crate::sketch::wire::Cause::Contradictory)?,)?
                 })
             }

@@ -239,10 +239,15 @@ impl Kind for FlowKind {
         } else {
             names.record_n(&scratch.name, bytes)
         };
+        let client = clients.record_n(&octets(row.client.ip), bytes);
+        let client = client.map(|client| {
+            client.about.note(Some(row.client.place), view.text.ja4);
+            client
+        });
         for keyed in [
             named,
             servers.record_n(&server, bytes),
-            clients.record_n(&octets(row.client.ip), bytes),
+            client,
             applications.record_n(application(row).as_bytes(), bytes),
         ]
         .into_iter()

@@ -135,6 +135,22 @@ fn flows_are_counted_by_country_and_system_where_these_are_known() {
     assert_eq!(top(FlowBy::ServerAsn), [key("AS4200000000", 1)]);
     let csv = live.csv(What::Keys(FlowBy::ClientCountry));
     assert!(csv.contains("\nNL,"), "{csv}");
+    assert!(!csv.contains("asn"), "columns of clients: {csv}");
+    // The client of all three, by what is newest.
+    let clients = live
+        .top(FlowBy::Client, FlowSort::Flows, Window::All, 9)
+        .rows;
+    let about = &clients[0].about;
+    assert_eq!((about.country.as_deref(), about.asn), (Some("NL"), None));
+    let csv = live.csv(What::Keys(FlowBy::Client));
+    assert!(
+        csv.contains(",country\r\n") && csv.contains(",NL\r\n"),
+        "{csv}"
+    );
+    let servers = live
+        .top(FlowBy::Server, FlowSort::Flows, Window::All, 9)
+        .rows;
+    assert_eq!(servers[0].about, AboutRow::default());
     assert!(!live.meta().places, "no database was named");
     let with = FlowLive::new(LiveOptions {
         has_places: true,

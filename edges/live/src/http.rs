@@ -261,11 +261,18 @@ impl Kind for HttpKind {
             return;
         };
         let time = response_time(row);
+        let client = clients.record(&octets(row.client_ip)).map(|client| {
+            if let Some(web) = view.web() {
+                let ja4 = web.ja4.as_ref().map_or(&[][..], |ja4| ja4);
+                client.about.note(web.places.first().copied(), ja4);
+            }
+            client
+        });
         for keyed in [
             hosts.record(&scratch.host),
             urls.record(&scratch.url),
             servers.record(&socket_key(row.server_ip, row.server_port)),
-            clients.record(&octets(row.client_ip)),
+            client,
         ]
         .into_iter()
         .flatten()

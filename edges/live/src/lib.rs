@@ -18,6 +18,7 @@
 //! histograms by server, 5 KiB for each host in the metrics where any is wanted. 70 MB at the very worst, one or two in a small network.
 #![forbid(unsafe_code)]
 
+mod about;
 pub mod alert;
 pub mod api;
 mod dashboard;
@@ -67,6 +68,7 @@ mod load_tests;
 #[cfg(test)]
 mod tests;
 
+pub use about::{About, AboutRow};
 pub use dashboard::grafana_dashboard;
 pub use download::What;
 pub use exposition::{Family, METRICS_CONTENT_TYPE, Samples};

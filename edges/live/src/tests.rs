@@ -4,7 +4,7 @@ use crate::*;
 use linkweir_engine::RunReport;
 use linkweir_engine::seams::{Drops, TableFill};
 use linkweir_record::http::{HttpRow, HttpState, Text};
-use linkweir_record::{HttpBatch, RecordBatch as _};
+use linkweir_record::{HttpBatch, Place, RecordBatch as _, Web};
 use linkweir_wire::Timestamp;
 use proptest::prelude::*;
 use std::net::Ipv4Addr;
@@ -619,4 +619,58 @@ proptest! {
         prop_assert_eq!(top, requests);
         prop_assert_eq!(serde_json::to_value(live.snapshot()).unwrap()["totals"]["requests"].as_u64(), Some(requests));
     }
+}
+
+#[test]
+fn clients_have_the_place_and_the_ja4_that_are_known() {
+    let live = Live::new(LiveOptions::default());
+    let ja4 = *b"t13d1516h2_8daaf6152771_02713d6af862";
+    let mut batch = HttpBatch::default();
+    for (client, web) in [
+        (
+            7,
+            Some(Web {
+                places: [Place::new("NL", 64_500), Place::new("DE", 1)],
+                ..Web::default()
+            }),
+        ),
+        (
+            7,
+            Some(Web {
+                ja4: Some(ja4),
+                ..Web::default()
+            }),
+        ),
+        (8, None),
+    ] {
+        let row = HttpRow {
+            client_ip: [10, 0, 0, client].into(),
+            request_ts_ns: Some(1_000_000_000),
+            state: HttpState::Unanswered,
+            ..HttpRow::default()
+        };
+        match web {
+            Some(web) => batch.push_web(row, &Text::default(), &web),
+            None => batch.push(row, &Text::default()),
+        }
+    }
+    live.take(&batch);
+    live.finish(&RunReport::default());
+    let top = live.top(By::Client, Sort::Requests, Window::All, 9);
+    let rows = serde_json::to_value(&top.rows).unwrap();
+    assert_eq!(
+        (&rows[0]["key"], &rows[0]["country"]),
+        (&"10.0.0.7".into(), &"NL".into())
+    );
+    assert_eq!(rows[0]["asn"], 64_500);
+    assert_eq!(rows[0]["ja4"].as_str().map(str::as_bytes), Some(&ja4[..]));
+    assert_eq!(rows[1]["key"], "10.0.0.8");
+    assert!(rows[1].get("country").is_none() && rows[1].get("ja4").is_none());
+    let csv = live.csv(What::Keys(By::Client));
+    assert!(
+        csv.starts_with("key,requests,") && csv.contains(",max,country,asn,ja4\r\n"),
+        "{csv}"
+    );
+    assert!(csv.contains(",NL,64500,t13d1516h2_"), "{csv}");
+    assert!(!live.csv(What::Keys(By::Host)).contains("ja4"));
 }

@@ -23,6 +23,8 @@ interface ColumnInfo {
   value?: (row: TopRow) => number | null;
   warn?: (row: TopRow) => boolean;
   hint?: string;
+  /** Whether it is sorted as text. */
+  text?: boolean;
 }
 
 const number = (row: TopRow, id: string): number | null => {
@@ -123,7 +125,24 @@ const TABLES: Readonly<Record<Kind, Tables>> = {
   },
 };
 
+/** What is known of clients, where it is: by a database of addresses, by their ClientHellos. */
+const known = (id: string, name: string, hint: string): ColumnInfo => ({
+  id, name, hint, text: true, pick: "",
+  show: (row) => (row[id] == null ? "–" : id === "asn" ? `AS${row[id]}` : String(row[id])),
+});
+const KNOWN: readonly ColumnInfo[] = [
+  known("country", "Country", "Of the client, by --geoip"),
+  known("asn", "AS", "Of the client, by --geoip"),
+  known("ja4", "JA4", "Of the last TLS handshake of the client that was seen whole"),
+];
+
 const tables = (): Tables => TABLES[kind.value];
+/** The columns of the table that is shown: of what nothing is known there is no column. */
+const columnsNow = (): readonly ColumnInfo[] => {
+  const rows = table.value?.by === by() ? table.value.rows : [];
+  const more = KNOWN.filter(({ id }) => rows.some((row) => row[id] != null));
+  return more.length === 0 ? tables().columns : [...tables().columns, ...more];
+};
 /** Where a database says where addresses are. */
 const PLACES: Tables["groups"] = [
   ["client_country", "Client countries"],
@@ -134,10 +153,10 @@ const PLACES: Tables["groups"] = [
 const named = (): Tables["groups"] => (meta.value?.places === true ? [...tables().groups, ...PLACES] : tables().groups);
 const groups = (): string[] => named().map(([by]) => by);
 const by = (): string => chosen(groups(), group.value);
-const column = (): string => chosen([...tables().columns.map(({ id }) => id), "key"], sort.value);
+const column = (): string => chosen([...columnsNow().map(({ id }) => id), "key"], sort.value);
 const picked = (): string => {
   const { columns } = tables();
-  return (columns.find(({ id }) => id === column()) ?? columns[0])?.pick ?? "";
+  return (columns.find(({ id }) => id === sort.value) ?? columns[0])?.pick ?? "";
 };
 
 async function ask([group, pick, window]: readonly [string, string, Window]): Promise<void> {
@@ -148,6 +167,11 @@ function sorted(rows: readonly TopRow[], info: ColumnInfo | undefined, down: boo
   const sign = down ? -1 : 1;
   const value = info === undefined ? null : (info.value ?? ((row: TopRow) => number(row, info.id)));
   return [...rows].sort((one, other) => {
+    if (info?.text === true) {
+      const [a, b] = [info.show(one), info.show(other)];
+      const isKnown = Number(one[info.id] == null) - Number(other[info.id] == null);
+      return isKnown || sign * a.localeCompare(b, undefined, { numeric: true }) || one.key.localeCompare(other.key);
+    }
     if (value === null) return sign * one.key.localeCompare(other.key);
     // Without a value: last, whatever the direction.
     const a = value(one);
@@ -166,7 +190,7 @@ function choose(id: string): void {
     else {
       sort.value = unlessFirst(id, tables().columns[0]?.id);
       // Text from the start of the alphabet, numbers from the largest.
-      descending.value = id !== "key";
+      descending.value = id !== "key" && !KNOWN.some((one) => one.id === id);
     }
   });
 }
@@ -191,9 +215,10 @@ export function TopCard() {
     const words = search.value.trim().toLowerCase();
     const all = table.value?.by === by() ? table.value.rows : [];
     const found = words === "" ? all : all.filter((row) => row.key.toLowerCase().includes(words));
-    return sorted(found, tables().columns.find(({ id }) => id === column()), descending.value);
+    return sorted(found, columnsNow().find(({ id }) => id === column()), descending.value);
   }).value;
-  const { columns, unit } = tables();
+  const { unit } = tables();
+  const columns = columnsNow();
   const names = named();
   const at = by();
   const title = names.find(([id]) => id === at)?.[1] ?? "";

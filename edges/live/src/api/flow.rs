@@ -334,4 +334,5 @@ rows! {
         /// 95th percentile of the round-trip time.
         rtt_p95 = |times| times.quantile(950),
     }
+    about about;
 }

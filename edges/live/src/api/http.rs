@@ -119,4 +119,5 @@ rows! {
         /// Longest.
         max = |times| times.max(),
     }
+    about about;
 }

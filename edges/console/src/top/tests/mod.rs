@@ -18,7 +18,7 @@ use linkweir_live::api::{
     Percentiles, Sort, TableState, Tick, TopRow, TopTable, Window,
 };
 use linkweir_live::load::{GeneratorStatus, LoadRun, LoadState, LoadStatus, LoadStep};
-use linkweir_live::{Live, LiveOptions, LoadLive};
+use linkweir_live::{AboutRow, Live, LiveOptions, LoadLive};
 
 mod gateway;
 mod load;
@@ -74,6 +74,7 @@ fn row(key: &str, requests: u64) -> TopRow {
         p95: Some(24_000_000),
         p99: Some(72_000_000),
         max: None,
+        about: AboutRow::default(),
     }
 }
 
@@ -262,6 +263,7 @@ fn flows_have_their_own_numbers_in_the_same_places() {
             retransmissions: 44,
             rtt_p50: Some(24_000_000),
             rtt_p95: Some(120_000_000),
+            about: AboutRow::default(),
         }],
         floor: 0,
     });
