@@ -5,7 +5,7 @@
 //! through a stage; [`anomalies`] are TCP connections of which it is known what the network did to
 //! them, [`many_flows`] a capture of very many connections, [`parts`] packets in IP fragments; [`netns`] joins two network namespaces
 //! for traffic that is live, [`gateway`] three of them in a row, [`attack`] what hostile ends send through it, [`load`] those of generators of load
-//! and their server; `kafka` is a real broker; [`mmdb`] writes databases of addresses; [`peers`] speak the protocols of old file sharing and
+//! and their server; `kafka` is a real broker, [`clamd`] and [`icap`] are real scanners; [`mmdb`] writes databases of addresses; [`peers`] speak the protocols of old file sharing and
 //! chat; [`real_captures`] are those beside the repository; [`temporary`] directories do not outlive a
 //! program that is killed; [`ran`] is how a program of ours ended.
 #![forbid(unsafe_code)]
@@ -17,6 +17,7 @@ pub mod clamd;
 pub mod conversation;
 pub mod engines;
 pub mod gateway;
+pub mod icap;
 pub mod kafka;
 pub mod load;
 pub mod many_flows;

@@ -1,8 +1,10 @@
 //! ICAP (RFC 3507) on one connection: `OPTIONS` says what the service supports, `RESPMOD` gives it a response with the
-//! bytes as its body. With a preview a service that needs no more answers after the first bytes.
+//! bytes as its body. With a preview a service that needs no more answers after the first bytes. One may also begin to
+//! answer while it is still sent the rest.
 
 use std::io::IoSlice;
 
+use crate::answered::Comparison;
 use crate::link::{Link, LinkError, Sent, Until, read_block};
 use crate::queue::Body;
 use crate::reply::{Reply, printable};
@@ -138,23 +140,87 @@ pub(crate) fn scan(
         Some(_) if first == length => b"0; ieof\r\n\r\n",
         _ => b"0\r\n\r\n",
     };
+    let mut answer = Vec::new();
     let mut sent = link.send(&mut [IoSlice::new(head.as_bytes())], until)?;
     if sent == Sent::All {
-        sent = send_range(link, body, 0..first, end, until)?;
+        sent = send_range(link, body, 0..first, end, (&mut answer, until))?;
     }
-    let mut answer = Vec::new();
-    link.receive_until(&mut answer, has_head, until)?;
+    hear(link, &mut answer, has_head, until)?;
     if Head::read(&answer).is_some_and(|head| head.code == 100) && sent == Sent::All {
-        send_range(link, body, first..length, b"0\r\n\r\n", until)?;
-        link.receive_until(&mut answer, has_head, until)?;
+        let end = memchr::memmem::find(&answer, b"\r\n\r\n").map_or(0, |at| at + 4);
+        answer.drain(..end);
+        send_range(
+            link,
+            body,
+            first..length,
+            b"0\r\n\r\n",
+            (&mut answer, until),
+        )?;
+        hear(link, &mut answer, has_head, until)?;
     }
     let code = Head::read(&answer).map(|head| head.code);
-    if matches!(code, Some(200 | 206)) && !has_both_heads(&answer) {
-        link.receive_more_until(&mut answer, has_both_heads, until)?;
+    if code == Some(200) {
+        hear(link, &mut answer, has_both_heads, until)?;
     }
-    let reply = parse(&answer, length).ok_or(Fault::Link(LinkError::Garbage))?;
-    let is_reusable = code == Some(204) && !closes(&answer);
-    Ok((reply, is_reusable))
+    let mut reply = parse(&answer, length).ok_or(Fault::Link(LinkError::Garbage))?;
+    let mut is_over = code == Some(204);
+    if code == Some(200) && reply == Reply::Clean {
+        let mut rest = answer.clone();
+        if is_given_back(link, &mut rest, body, until)? {
+            is_over = rest.is_empty();
+        } else {
+            reply = Reply::Infected("replaced by the ICAP service (another body)".to_owned());
+        }
+    }
+    Ok((reply, is_over && !closes(&answer)))
+}
+
+/// Receives until `is_enough` is there, if it is not yet.
+fn hear(
+    link: &Link,
+    answer: &mut Vec<u8>,
+    is_enough: impl Fn(&[u8]) -> bool,
+    until: Until<'_>,
+) -> Result<(), LinkError> {
+    if is_enough(answer) {
+        return Ok(());
+    }
+    link.receive_more_until(answer, is_enough, until)
+}
+
+/// Whether the body behind the heads of an answer is the one that was sent; leaves what comes behind it.
+fn is_given_back(
+    link: &Link,
+    answer: &mut Vec<u8>,
+    body: &Body,
+    until: Until<'_>,
+) -> Result<bool, Fault> {
+    let parts = Head::read(answer).and_then(|head| head.field("Encapsulated"));
+    if !parts.is_some_and(|parts| parts.contains("res-body")) {
+        return Ok(length_of(body) == 0);
+    }
+    for _ in 0..2 {
+        let end = memchr::memmem::find(answer, b"\r\n\r\n").map_or(0, |at| at + 4);
+        answer.drain(..end);
+    }
+    let mut comparison = Comparison::new(body);
+    loop {
+        if let Some(known) = comparison.take(answer)? {
+            return Ok(known);
+        }
+        if body.is_abandoned() {
+            return Err(Fault::Abandoned);
+        }
+        link.receive_some(answer, until)?;
+    }
+}
+
+/// Whether no more needs to be sent: the answer is of a kind that the rest cannot change.
+fn is_final(answer: &[u8]) -> bool {
+    let Some(head) = Head::read(answer) else {
+        return false;
+    };
+    !matches!(head.code, 100 | 200) || head.field("X-Infection-Found").is_some()
 }
 
 fn has_head(bytes: &[u8]) -> bool {
@@ -192,7 +258,8 @@ fn parse(answer: &[u8], length: u64) -> Option<Reply> {
     {
         return Some(Reply::Infected(printable(name)));
     }
-    if !matches!(head.code, 200 | 206) {
+    // Also 206, which nobody asked for: it leaves out what it does not change.
+    if head.code != 200 {
         let what = format!("{} {}", head.code, head.reason);
         return Some(Reply::Error(printable(what.trim())));
     }
@@ -216,18 +283,19 @@ fn parse(answer: &[u8], length: u64) -> Option<Reply> {
     })
 }
 
-fn length_of(body: &Body) -> u64 {
+pub(crate) fn length_of(body: &Body) -> u64 {
     let spooled = body.spooled.as_ref().map_or(0, |spooled| spooled.length);
     spooled + body.parts.iter().map(|part| part.len() as u64).sum::<u64>()
 }
 
 /// Sends a range of the body in chunks (RFC 9112 sec. 7.1), and `end` behind them; stops early where nobody listens.
+/// What the service says meanwhile goes into `heard`.
 fn send_range(
     link: &Link,
     body: &Body,
     range: std::ops::Range<u64>,
     end: &[u8],
-    until: Until<'_>,
+    (heard, until): (&mut Vec<u8>, Until<'_>),
 ) -> Result<Sent, Fault> {
     let mut at = 0;
     if let Some(spooled) = &body.spooled {
@@ -239,7 +307,7 @@ fn send_range(
             let block = buffer.get_mut(..left.min(BLOCK)).unwrap_or_default();
             read_block(&spooled.file, block, offset).map_err(Fault::Spool)?;
             offset += block.len() as u64;
-            if send_chunk(link, block, body, until)? == Sent::Refused {
+            if send_chunk(link, block, body, (heard, until))? == Sent::Refused {
                 return Ok(Sent::Refused);
             }
         }
@@ -255,15 +323,20 @@ fn send_range(
             .unwrap_or_default();
         at += part.len() as u64;
         for block in wanted.chunks(BLOCK) {
-            if send_chunk(link, block, body, until)? == Sent::Refused {
+            if send_chunk(link, block, body, (heard, until))? == Sent::Refused {
                 return Ok(Sent::Refused);
             }
         }
     }
-    Ok(link.send(&mut [IoSlice::new(end)], until)?)
+    Ok(link.send_hearing(&mut [IoSlice::new(end)], (heard, is_final), until)?)
 }
 
-fn send_chunk(link: &Link, block: &[u8], body: &Body, until: Until<'_>) -> Result<Sent, Fault> {
+fn send_chunk(
+    link: &Link,
+    block: &[u8],
+    body: &Body,
+    (heard, until): (&mut Vec<u8>, Until<'_>),
+) -> Result<Sent, Fault> {
     if body.is_abandoned() {
         return Err(Fault::Abandoned);
     }
@@ -273,7 +346,7 @@ fn send_chunk(link: &Link, block: &[u8], body: &Body, until: Until<'_>) -> Resul
         IoSlice::new(block),
         IoSlice::new(b"\r\n"),
     ];
-    Ok(link.send(&mut parts, until)?)
+    Ok(link.send_hearing(&mut parts, (heard, is_final), until)?)
 }
 
 #[cfg(test)]
@@ -309,6 +382,10 @@ mod tests {
             (
                 "ICAP/1.0 200 OK\r\n\r\nHTTP/1.1 200 OK\r\ncontent-length: 7\r\n\r\n",
                 Some(Reply::Clean),
+            ),
+            (
+                "ICAP/1.0 206 Partial Content\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\n",
+                Some(Reply::Error("206 Partial Content".to_owned())),
             ),
             (
                 "ICAP/1.0 404 Service not found\r\n\r\n",

@@ -24,6 +24,7 @@
 //!   it, which costs a third of the rate with windows of 20 KiB.
 #![forbid(unsafe_code)]
 
+mod answered;
 mod health;
 mod icap;
 mod link;

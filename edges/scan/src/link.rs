@@ -20,6 +20,10 @@ use thiserror::Error;
 
 /// Longest answer, bytes; clamd's are shorter.
 const MAX_ANSWER: usize = 4096;
+/// Longest heads of an answer of another form, bytes, with what came together with them.
+const MAX_HEADS: usize = 64 << 10;
+/// Longest answer that is heard before all was sent, bytes: a service may give a part of a file back early.
+const MAX_HEARD: usize = 8 << 20;
 /// Break before a local socket whose queue is full is tried again.
 const FULL_BREAK: Duration = Duration::from_millis(10);
 
@@ -149,7 +153,33 @@ impl Link {
     /// Sends all of `parts`, unless the other end will take no more.
     pub(crate) fn send(
         &self,
+        parts: &mut [IoSlice<'_>],
+        until: Until<'_>,
+    ) -> Result<Sent, LinkError> {
+        // It speaks before it has heard all: it will not hear the rest.
+        self.send_unless(parts, || Ok(true), until)
+    }
+
+    /// The same to one that may speak before it has heard all: while it hears nothing, what it says goes into `heard`.
+    /// Stops where `is_final` of that, or where it is too long.
+    pub(crate) fn send_hearing(
+        &self,
+        parts: &mut [IoSlice<'_>],
+        (heard, is_final): (&mut Vec<u8>, impl Fn(&[u8]) -> bool),
+        until: Until<'_>,
+    ) -> Result<Sent, LinkError> {
+        let hear = || {
+            self.receive_some(heard, until)?;
+            Ok(heard.len() > MAX_HEARD || is_final(heard))
+        };
+        self.send_unless(parts, hear, until)
+    }
+
+    /// Sends all of `parts`, unless `is_refused` where the other end speaks and takes nothing.
+    fn send_unless(
+        &self,
         mut parts: &mut [IoSlice<'_>],
+        mut is_refused: impl FnMut() -> Result<bool, LinkError>,
         until: Until<'_>,
     ) -> Result<Sent, LinkError> {
         while parts.iter().any(|part| !part.is_empty()) {
@@ -160,8 +190,8 @@ impl Link {
                 Err(Errno::PIPE | Errno::CONNRESET) => return Ok(Sent::Refused),
                 Err(Errno::AGAIN) => {
                     let ready = self.wait(PollFlags::IN | PollFlags::OUT, until)?;
-                    // It speaks before it has heard all: it will not hear the rest.
-                    if !ready.contains(PollFlags::OUT) && ready.contains(PollFlags::IN) {
+                    let speaks = !ready.contains(PollFlags::OUT) && ready.contains(PollFlags::IN);
+                    if speaks && is_refused()? {
                         return Ok(Sent::Refused);
                     }
                 }
@@ -169,6 +199,29 @@ impl Link {
             }
         }
         Ok(Sent::All)
+    }
+
+    /// Reads what is there, and waits where nothing is.
+    pub(crate) fn receive_some(
+        &self,
+        into: &mut Vec<u8>,
+        until: Until<'_>,
+    ) -> Result<(), LinkError> {
+        let mut buffer = [0_u8; 16 << 10];
+        loop {
+            match recv(&self.socket, &mut buffer, RecvFlags::empty()) {
+                Ok((0, _)) | Err(Errno::CONNRESET) => return Err(LinkError::Closed),
+                Ok((count, _)) => {
+                    into.extend_from_slice(buffer.get(..count).unwrap_or_default());
+                    return Ok(());
+                }
+                Err(Errno::AGAIN) => {
+                    self.wait(PollFlags::IN, until)?;
+                }
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(io::Error::from(error).into()),
+            }
+        }
     }
 
     /// Sends a short text as far as the socket takes it at once: a good-bye.
@@ -223,24 +276,13 @@ impl Link {
         is_enough: impl Fn(&[u8]) -> bool,
         until: Until<'_>,
     ) -> Result<(), LinkError> {
-        let mut buffer = [0_u8; 512];
         loop {
-            match recv(&self.socket, &mut buffer, RecvFlags::empty()) {
-                Ok((0, _)) | Err(Errno::CONNRESET) => return Err(LinkError::Closed),
-                Ok((count, _)) => {
-                    answer.extend_from_slice(buffer.get(..count).unwrap_or_default());
-                    if is_enough(answer) {
-                        return Ok(());
-                    }
-                    if answer.len() >= 4 * MAX_ANSWER {
-                        return Err(LinkError::Garbage);
-                    }
-                }
-                Err(Errno::AGAIN) => {
-                    self.wait(PollFlags::IN, until)?;
-                }
-                Err(Errno::INTR) => {}
-                Err(error) => return Err(io::Error::from(error).into()),
+            self.receive_some(answer, until)?;
+            if is_enough(answer) {
+                return Ok(());
+            }
+            if answer.len() >= MAX_HEADS {
+                return Err(LinkError::Garbage);
             }
         }
     }

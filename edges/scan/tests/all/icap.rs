@@ -1,50 +1,20 @@
 //! With a real c-icap: its echo service, and its virus scanner, which asks clamd.
 
 use std::net::TcpListener;
-use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::Duration;
 
 use linkweir_engine::effect::ScanOutcome;
 use linkweir_scan::{Address, FailureCause, Protocol, Scanner, ScannerOptions};
 use linkweir_testkit::clamd::{Clamd, EICAR, EICAR_NAME};
-use linkweir_testkit::netns::{Running, until};
-use linkweir_testkit::ran::installed;
+use linkweir_testkit::icap::{CIcap, Unavailable};
 
 use crate::common::{Tester, eventually, infected, why};
 
-/// A server with both services; its port.
-fn server(directory: &Path, clamd: &Path) -> Option<(Running, u16)> {
-    let program = installed("c-icap")?;
-    let port = TcpListener::bind("127.0.0.1:0")
-        .ok()?
-        .local_addr()
-        .ok()?
-        .port();
-    let at = directory.display();
-    let modules = "/usr/lib/x86_64-linux-gnu/c_icap";
-    if !Path::new(modules).join("virus_scan.so").exists() {
-        return None;
-    }
-    let text = format!(
-        "PidFile {at}/pid\nCommandsSocket {at}/ctl\nPort 127.0.0.1:{port}\nTmpDir {at}\n\
-         ServerLog {at}/server.log\nAccessLog {at}/access.log\nStartServers 1\nMaxServers 1\nThreadsPerChild 8\n\
-         KeepAlive on\nMaxKeepAliveRequests 100\n\
-         ModulesDir {modules}\nServicesDir {modules}\nLoadMagicFile /etc/c-icap/c-icap.magic\n\
-         Service echo srv_echo.so\nModule common clamd_mod.so\nclamd_mod.ClamdSocket {}\n\
-         Service antivirus_module virus_scan.so\nvirus_scan.ScanFileTypes TEXT DATA EXECUTABLE ARCHIVE\n\
-         virus_scan.DefaultEngine clamd\nvirus_scan.MaxObjectSize 20M\n",
-        clamd.display()
-    );
-    std::fs::write(directory.join("c-icap.conf"), text).ok()?;
-    let mut command = Command::new(program);
-    command
-        .arg("-N")
-        .arg("-f")
-        .arg(directory.join("c-icap.conf"));
-    let running = Running::start(command.stdout(Stdio::null()).stderr(Stdio::null())).ok()?;
-    let listens = || std::net::TcpStream::connect(("127.0.0.1", port)).is_ok();
-    until(Duration::from_secs(10), listens).then_some((running, port))
+/// A free port.
+fn port() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    listener.local_addr().expect("its address").port()
 }
 
 fn options(port: u16, service: &str) -> ScannerOptions {
@@ -67,15 +37,17 @@ fn services_of_c_icap() {
         Ok(clamd) => clamd,
         Err(why) => return eprintln!("SKIPPED: {why}"),
     };
-    let directory = tempfile::tempdir().expect("a directory");
-    let Some((server, port)) = server(directory.path(), &clamd.socket()) else {
-        return eprintln!(
-            "SKIPPED: c-icap does not start (Debian: c-icap libc-icap-mod-virus-scan)"
-        );
+    let port = port();
+    let server = match CIcap::start(&clamd, port, |program| Command::new(program)) {
+        Ok(server) => server,
+        Err(missing @ Unavailable::Missing(_)) => return eprintln!("SKIPPED: {missing}"),
+        Err(failed) => panic!("{failed}"),
     };
     let harmless = b"a line like every other\n".repeat(20_000);
     let mut virus = harmless.clone();
     virus.extend_from_slice(&EICAR);
+    let long = harmless.repeat(10);
+    let long_virus = [&long[..], &EICAR].concat();
 
     let scanner = Scanner::start(options(port, "virus_scan")).expect("a scanner");
     eventually(|| scanner.status().is_reachable);
@@ -89,13 +61,21 @@ fn services_of_c_icap() {
         (4, &virus[..], infected(EICAR_NAME)),
         (5, &b""[..], ScanOutcome::Clean),
         (6, &harmless[..], ScanOutcome::Clean),
+        // Beyond 2 MB it gives a part back before it has all: it can but leave out the rest, which is a virus without a name.
+        (7, &long[..], ScanOutcome::Clean),
+        (
+            8,
+            &long_virus[..],
+            infected("replaced by the ICAP service (another body)"),
+        ),
+        (9, &virus[..], infected(EICAR_NAME)),
     ] {
         assert_eq!(tester.scan(ticket, bytes), expected, "{ticket}");
     }
     drop(tester);
     drop(scanner);
 
-    // One that always answers after the preview, with 204, over one connection.
+    // One that answers with 204 after the preview, or gives all back: both over one connection.
     let scanner = Scanner::start(options(port, "echo")).expect("a scanner");
     eventually(|| scanner.status().is_reachable);
     let tester = Tester::new(&scanner);

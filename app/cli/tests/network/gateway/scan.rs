@@ -7,6 +7,7 @@ use std::path::Path;
 
 use linkweir_testkit::clamd::{Clamd, EICAR, EICAR_NAME};
 use linkweir_testkit::gateway::Place;
+use linkweir_testkit::icap::{CIcap, Unavailable};
 use linkweir_testkit::peers;
 use site::{CURL_RESET, Site, at, noise, same, sha256, url};
 
@@ -304,4 +305,75 @@ fn without_clamd_the_policy_says_what_passes() {
     let verdict = |word: &str| files.iter().filter(|e| e["verdict"] == word).count();
     assert_eq!(verdict("unscanned"), 1, "{files:#?}");
     assert_eq!(verdict("clean"), 1, "{files:#?}");
+}
+
+/// The whole way: nginx, gateway, c-icap, its virus scanner, clamd; and what becomes of files once c-icap has ended.
+#[test]
+fn by_an_icap_service() {
+    let Some((site, clamd)) = open() else { return };
+    let at_gateway = |program: &str| site.net.command(Place::Gateway, program);
+    let icap = match CIcap::start(&clamd, 1344, at_gateway) {
+        Ok(icap) => icap,
+        Err(missing @ Unavailable::Missing(_)) => {
+            return crate::common::skipped(&missing.to_string());
+        }
+        Err(failed) => panic!("{failed}"),
+    };
+    let policy = "[scanner.icap]\naddress = \"127.0.0.1:1344\"\nservice = \"virus_scan\"\nwindow = \"file\"\ntimeout = \"5s\"\n\
+         [[rule]]\nname = \"files\"\napplication = \"http\"\naction = \"inspect\"\nscan = \"icap\"\naudit = true\n\
+         quarantine = true\nfail = \"closed\"\n";
+    let clean = noise(LENGTH);
+    let file = site.nginx.put("clean", &clean).unwrap();
+    site.nginx.put("bad", &infected(LENGTH / 2)).unwrap();
+    let gateway = site.gateway(policy);
+    let held = policy.replace("scan = \"icap\"", "scan = { hold = \"file\" }");
+    for (policy, is_held) in [(policy, false), (held.as_str(), true)] {
+        if is_held {
+            gateway.reload(policy);
+        }
+        for way in ["plain", "chunked"] {
+            let what = format!("{way}, held: {is_held}");
+            let (code, out) = site.curl(0, &url(&format!("{way}/bad")), "out", &[]);
+            assert_eq!(code, CURL_RESET, "{what}");
+            let came = fs::read(out).unwrap_or_default().len();
+            assert!(came < if is_held { 1 } else { LENGTH }, "{what}: {came}");
+            let (code, out) = site.curl(0, &url(&format!("{way}/clean")), "out", &[]);
+            assert_eq!(code, 0, "{what}");
+            same(&out, &clean);
+        }
+    }
+    let status: serde_json::Value =
+        serde_json::from_str(&gateway.status_with(&["--json"])).unwrap();
+    let scanner = &status["scanner"];
+    assert_eq!(
+        (&scanner["infected"], &scanner["scans"]),
+        (&4.into(), &8.into()),
+        "{scanner}"
+    );
+    let version = scanner["version"].as_str().unwrap_or_default();
+    assert!(version.contains("C-ICAP"), "{scanner}");
+    drop(icap);
+    let (code, out) = site.curl(0, &url("plain/clean"), "out", &[]);
+    assert_eq!(code, CURL_RESET, "without c-icap");
+    is_harmless(&out, "without c-icap");
+
+    let events = gateway.end();
+    let found = events.of("infected");
+    assert_eq!(found.len(), 4, "{found:#?}");
+    assert!(
+        found.iter().all(|event| event["detail"] == EICAR_NAME),
+        "{found:#?}"
+    );
+    let files = events.of("file");
+    let passed: Vec<_> = files
+        .iter()
+        .filter(|file| file["verdict"] == "clean")
+        .collect();
+    assert_eq!(passed.len(), 4, "{files:#?}");
+    assert!(
+        passed.iter().all(|event| event["sha256"] == sha256(&file)),
+        "{passed:#?}"
+    );
+    assert_eq!(events.of("unscanned").len(), 1);
+    assert_eq!(quarantined(&site).len(), 4);
 }
