@@ -4,6 +4,7 @@ use std::fmt;
 use std::fs;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4};
+use std::os::unix::process::CommandExt as _;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -14,6 +15,8 @@ use crate::temporary::TemporaryDirectory;
 
 /// How long it may take until it listens, and until it has ended: the machine may be busy.
 const TIMEOUT: Duration = Duration::from_secs(30);
+/// How long it may take to end by itself.
+const POLITE: Duration = Duration::from_millis(500);
 /// What Debian has each part in.
 const PARTS: [(&str, &str); 2] = [
     ("c-icap", "c-icap"),
@@ -94,6 +97,7 @@ impl CIcap {
         // In the foreground; faults of the configuration are said on standard output only.
         let mut command = command("c-icap");
         command.args(["-N", "-D", "-f"]).arg(&configuration);
+        command.process_group(0);
         command.stdin(Stdio::null()).stdout(said.try_clone()?);
         let mut running = Running::start(command.stderr(said))?;
         let mut has_ended = false;
@@ -118,12 +122,20 @@ impl CIcap {
     }
 }
 
-/// Its children listen too, and end when it asks them to.
+/// Its children listen too, and end when it asks them to, but not while a connection is open.
 impl Drop for CIcap {
     fn drop(&mut self) {
-        // One that does not end in time, or has ended before, is killed after this.
-        drop(self.running.signal("TERM"));
-        until(TIMEOUT, || !matches!(self.running.ended(), Ok(None)));
+        let group = format!("-{}", self.running.id());
+        for (signal, timeout) in [("TERM", POLITE), ("KILL", TIMEOUT)] {
+            let mut kill = Command::new("kill");
+            kill.args(["-s", signal, "--", &group])
+                .stderr(Stdio::null());
+            // One that has ended already is no fault.
+            drop(kill.status());
+            if until(timeout, || !matches!(self.running.ended(), Ok(None))) {
+                return;
+            }
+        }
     }
 }
 
