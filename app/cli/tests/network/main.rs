@@ -26,6 +26,7 @@ mod gateway {
     mod scan;
     pub(crate) mod site;
     mod steps;
+    mod tls;
 }
 /// `linkweir load` between real hosts.
 mod load {
