@@ -112,6 +112,12 @@ pub struct KernelCount {
     pub packets: u64,
     /// IP bytes.
     pub bytes: u64,
+    /// Packets that were dropped because their client exceeded its rate; not among the others.
+    #[serde(default)]
+    pub over_rate_packets: u64,
+    /// Their IP bytes.
+    #[serde(default)]
+    pub over_rate_bytes: u64,
 }
 
 /// Packets that wait.

@@ -120,6 +120,7 @@ fn status(packets: u64) -> GatewayStatus {
             KernelCount {
                 packets: 11,
                 bytes: 1100,
+                ..KernelCount::default()
             },
         )]),
         held: Held {

@@ -57,7 +57,14 @@ fn describe(config: &GatewayConfig) -> Vec<String> {
                     names.join(" ")
                 }
             };
-            let conditions = asks_for(rule);
+            let rate = config.rates.iter().find(|one| one.rule == rule.number);
+            let rate = rate.map(|rate| {
+                let rate = scaled(rate.rate_bytes as f64, "B/s");
+                format!("{rate} a client and direction")
+            });
+            let conditions = [asks_for(rule)].into_iter().filter(|said| !said.is_empty());
+            let conditions: Vec<String> = conditions.chain(rate).collect();
+            let conditions = conditions.join("; ");
             let applications = match conditions.as_str() {
                 "" => applications,
                 some => format!("{applications} ({some})"),

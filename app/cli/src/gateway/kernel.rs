@@ -6,7 +6,7 @@ use std::io::Write as _;
 use anyhow::{Context, anyhow};
 use linkweir_live::gateway::KernelCount;
 use linkweir_netfilter::conntrack;
-use linkweir_netfilter::rules::{self, Host, Standing, Up};
+use linkweir_netfilter::rules::{self, Host, RuleCount, Standing, Up};
 use linkweir_record::human::counted;
 
 use super::args::{ConfigArgs, DownArgs, UpArgs};
@@ -37,11 +37,16 @@ pub(super) fn counts_by_rule(standing: &Standing) -> BTreeMap<String, KernelCoun
     let mut counts: BTreeMap<String, KernelCount> = (standing.rules.keys())
         .map(|name| (name.clone(), KernelCount::default()))
         .collect();
+    let name = |count: &RuleCount| *names.get(&count.mark.rule).unwrap_or(&"default");
     for count in &standing.counts {
-        let name = names.get(&count.mark.rule).copied().unwrap_or("default");
-        let sum = counts.entry(name.to_owned()).or_default();
+        let sum = counts.entry(name(count).to_owned()).or_default();
         sum.packets += count.packets;
         sum.bytes += count.bytes;
+    }
+    for count in &standing.over_rate {
+        let sum = counts.entry(name(count).to_owned()).or_default();
+        sum.over_rate_packets += count.packets;
+        sum.over_rate_bytes += count.bytes;
     }
     counts
 }

@@ -11,7 +11,7 @@ use linkweir_gateway::{Stats, Step, StepTimes};
 use linkweir_live::gateway::{
     ApplicationStatus, GatewayStatus, Held, QueueStatus, ScannerStatus, StepStatus, VaultStatus,
 };
-use linkweir_netfilter::rules;
+use linkweir_netfilter::rules::{self, RuleCount};
 use linkweir_netfilter::stats::{KernelQueue, QueueTable};
 use linkweir_record::GatewayEventKind;
 use linkweir_scan::Scanner;
@@ -181,6 +181,12 @@ impl Snapshot {
             add("quota_used_up", counts.used_up);
             add("quota_too_many_connections", counts.too_many);
             add("quota_forgotten", counts.forgotten);
+        }
+        // Since `up`, as the kernel counts them; none where no rule has a rate.
+        if let Some(standing) = &standing {
+            let sum = |counts: &[RuleCount]| counts.iter().map(|count| count.packets).sum();
+            add("client_rate_exceeded", sum(&standing.over_rate));
+            add("client_rate_table_full", sum(&standing.without_rate));
         }
         // A queue that is closed, as all are at the end, numbers nothing.
         if self.is_fail_open && queues.len() == self.shared.workers.len() {

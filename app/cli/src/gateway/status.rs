@@ -239,10 +239,19 @@ fn rule_counts(status: &GatewayStatus) -> Vec<String> {
                 name.clone(),
                 thousands(count.packets),
                 thousands(count.bytes),
+                thousands(count.over_rate_packets),
+                thousands(count.over_rate_bytes),
             ]
         })
         .collect();
-    lines(&["rule (kernel)", "packets", "bytes"], &rows)
+    let head = [
+        "rule (kernel)",
+        "packets",
+        "bytes",
+        "dropped over rate",
+        "bytes of these",
+    ];
+    lines(&head, &rows)
 }
 
 fn steps(status: &GatewayStatus) -> Vec<String> {

@@ -20,6 +20,7 @@ mod gateway {
     mod files;
     mod kernel;
     mod privileges;
+    mod rates;
     mod redirect;
     mod regions;
     mod rules;

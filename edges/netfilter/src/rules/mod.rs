@@ -14,6 +14,9 @@
 //! connection that is dropped from its first packet on is not in the kernel's counts of rules; one that is
 //! rejected is.
 //!
+//! Where a rule has a rate for each client, chain `rate` of the table drops what exceeds it, before it is counted
+//! and queued.
+//!
 //! Where a rule redirects, connections that its clients open to where such a one was rejected go to a local
 //! proxy: chain `proxy` of the table marks them (TPROXY), and a rule of routing takes what is so marked for the
 //! machine's own.
@@ -26,6 +29,7 @@ mod elements;
 mod found;
 mod host;
 mod plan;
+mod rate;
 mod route;
 mod saved;
 mod shape;
@@ -39,7 +43,7 @@ pub use elements::StandingError;
 pub use host::Step;
 pub use host::{CommandError, Host};
 pub use host::{Foreign, RulesError};
-pub use plan::{Plan, PlanError, Redirect, ShapeClass};
+pub use plan::{ClientRate, Plan, PlanError, Redirect, ShapeClass};
 pub use plan::{TooManyRules, assign_numbers};
 pub use standing::{RuleCount, Standing, standing, warnings};
 pub use work::{Removed, Up, change, down, dry_run, up};

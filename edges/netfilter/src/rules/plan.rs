@@ -7,6 +7,8 @@ use linkweir_engine::effect::MarkLayout;
 use linkweir_record::Prefix;
 use thiserror::Error;
 
+use super::rate;
+
 /// Longest name of a rule in the kernel, bytes, as written there (see `names`).
 const LONGEST_NAME: usize = 100;
 /// Longest name of an interface, bytes (`IFNAMSIZ` without its NUL).
@@ -39,6 +41,8 @@ pub struct Plan {
     pub classes: Vec<ShapeClass>,
     /// Rules that lead connections to a local proxy.
     pub redirects: Vec<Redirect>,
+    /// Rules under which each client has a rate of its own.
+    pub rates: Vec<ClientRate>,
     /// The rules' names and numbers, so that they can be read back (see [`super::Standing::rules`]).
     pub rules: BTreeMap<String, u16>,
 }
@@ -51,6 +55,18 @@ pub struct ShapeClass {
     pub rule: u16,
     /// Bits per second on the link, link-layer headers included.
     pub rate_bits: u64,
+}
+
+/// Each client of a rule has a rate, for all its connections under the rule together, in each direction. An IPv6 client
+/// is its /64.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ClientRate {
+    /// Number of the rule.
+    pub rule: u16,
+    /// IP bytes per second.
+    pub rate_bytes: u64,
+    /// IP bytes that a client may have at once after a pause, beside those of one second of the rate.
+    pub burst_bytes: u64,
 }
 
 /// Connections like those that a rule rejects go to a proxy of this machine, by its port: those of the
@@ -87,6 +103,22 @@ pub enum PlanError {
     /// A name that the kernel cannot keep.
     #[error("the name of rule {0} is empty or longer than {LONGEST_NAME} bytes")]
     Name(u16),
+    /// More rates of clients than there may be.
+    #[error("more than {} rules have a rate for each client", rate::MAX_RATES)]
+    TooManyRates,
+    /// A rate of clients that the kernel cannot keep.
+    #[error(
+        "rule {rule}: {rate_bytes} bytes per second with a burst of {burst_bytes} bytes are not a valid rate: {} to {} bytes per second, and a burst of at most {} seconds of that and at most {} bytes",
+        rate::RATES.start(), rate::RATES.end(), rate::LONGEST_FILL, rate::BURSTS.end()
+    )]
+    ClientRate {
+        /// Number of the rule.
+        rule: u16,
+        /// The rate.
+        rate_bytes: u64,
+        /// The burst.
+        burst_bytes: u64,
+    },
     /// A rate that no class can have.
     #[error(
         "rule {rule}: {rate_bits} bit/s is not a valid rate: {slowest} to {fastest}",
@@ -120,7 +152,38 @@ impl Plan {
             return Err(PlanError::NoInterface);
         }
         self.check_rules()?;
+        self.check_rates()?;
         self.check_classes()
+    }
+
+    fn check_rates(&self) -> Result<(), PlanError> {
+        if self.rates.len() > rate::MAX_RATES {
+            return Err(PlanError::TooManyRates);
+        }
+        let mut seen = BTreeSet::new();
+        for &ClientRate {
+            rule,
+            rate_bytes,
+            burst_bytes,
+        } in &self.rates
+        {
+            number_of_a_rule(rule)?;
+            if !seen.insert(rule) {
+                return Err(PlanError::Twice(rule));
+            }
+            let is_kept = burst_bytes <= rate_bytes.saturating_mul(rate::LONGEST_FILL);
+            if !rate::RATES.contains(&rate_bytes)
+                || !rate::BURSTS.contains(&burst_bytes)
+                || !is_kept
+            {
+                return Err(PlanError::ClientRate {
+                    rule,
+                    rate_bytes,
+                    burst_bytes,
+                });
+            }
+        }
+        Ok(())
     }
 
     fn check_rules(&self) -> Result<(), PlanError> {
@@ -237,6 +300,7 @@ pub(super) mod tests {
                 },
             ],
             redirects: Vec::new(),
+            rates: Vec::new(),
             rules: [("http", 1), ("bittorrent", 2), ("edonkey", 17)]
                 .map(|(name, number)| (name.to_owned(), number))
                 .into(),
@@ -282,6 +346,35 @@ pub(super) mod tests {
             rate_bits: 0,
         };
         assert_eq!(with(|p| p.classes.push(class(3, 0))), Err(slow));
+        let client = |rule, rate_bytes, burst_bytes| ClientRate {
+            rule,
+            rate_bytes,
+            burst_bytes,
+        };
+        for (rates, expected) in [
+            (
+                vec![client(2, 1_000, 120_000), client(1, 12_500_000_000, 1)],
+                Ok(()),
+            ),
+            (
+                vec![client(2, 1_000, 1), client(2, 1_000, 1)],
+                Err(PlanError::Twice(2)),
+            ),
+            (vec![client(0, 1_000, 1)], Err(PlanError::RuleNumber(0))),
+            (
+                (1..66).map(|rule| client(rule, 1_000, 1)).collect(),
+                Err(PlanError::TooManyRates),
+            ),
+        ] {
+            assert_eq!(with(|p| p.rates = rates), expected);
+        }
+        for (rate, burst) in [(999, 1), (1_000, 0), (1_000, 120_001), (1 << 40, 1 << 32)] {
+            let checked = with(|p| p.rates.push(client(2, rate, burst)));
+            assert!(
+                matches!(checked, Err(PlanError::ClientRate { .. })),
+                "{rate} {burst}"
+            );
+        }
     }
 
     #[test]

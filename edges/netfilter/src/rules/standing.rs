@@ -10,7 +10,7 @@ use super::host::Host;
 
 use super::plan::Plan;
 use super::sign::{Sign, read_name};
-use super::{table, xtables};
+use super::{rate, table, xtables};
 
 /// What a rule has done since `up`, in the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,6 +35,10 @@ pub struct Standing {
     plan: u64,
     /// What decided connections have counted since `up`, by mark.
     pub counts: Vec<RuleCount>,
+    /// What was dropped because a client exceeded its rate, by mark.
+    pub over_rate: Vec<RuleCount>,
+    /// What passed without a rate because a table of clients was full, by mark.
+    pub without_rate: Vec<RuleCount>,
     /// Packets that were sent to the queues, also those for which these had no room, since the rules were last
     /// made or changed; `None` where iptables does not keep its rules in `nf_tables`.
     pub queued: Option<u64>,
@@ -76,12 +80,17 @@ pub fn standing() -> Result<Option<Standing>, StandingError> {
             bytes,
         })
     };
-    let traffic = elements(&socket, table::OURS, table::TRAFFIC)?;
+    let counts = |set: &str| {
+        let counted = elements(&socket, table::OURS, set)?.into_iter().flatten();
+        Ok::<_, StandingError>(counted.filter_map(count).collect())
+    };
     Ok(Some(Standing {
         marks,
         rules: kept.iter().filter_map(rule).collect(),
         plan,
-        counts: traffic.into_iter().flatten().filter_map(count).collect(),
+        counts: counts(table::TRAFFIC)?,
+        over_rate: counts(rate::OVER)?,
+        without_rate: counts(rate::WITHOUT)?,
         queued: queued(&socket, xtables::MANGLE, xtables::DECIDE)?,
     }))
 }

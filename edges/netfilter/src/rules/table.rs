@@ -19,6 +19,7 @@ use super::host::Step;
 use super::host::{CommandError, Host};
 
 use super::plan::{Plan, Redirect};
+use super::rate;
 use super::shape;
 use super::sign::{Sign, fingerprint, written_name};
 
@@ -53,10 +54,11 @@ impl Tables {
 /// The sign of a plan: of all that is in the table and in the classes.
 pub(super) fn sign(plan: &Plan) -> Sign {
     let mut text = format!(
-        "{}{}{}",
+        "{}{}{}{}",
         elements(plan, ""),
         chains(plan.marks),
-        redirects(plan)
+        redirects(plan),
+        rates(plan)
     );
     for interface in &plan.interfaces {
         if !plan.classes.is_empty() {
@@ -76,11 +78,12 @@ pub(super) fn make(plan: &Plan) -> Step {
          add set {NAME} rules {{ type mark; }}\n\
          add map {NAME} classes {{ type mark : classid; }}\n\
          add set {NAME} traffic {{ type mark; size 4096; flags dynamic; }}\n\
-         {}{}{}{}",
+         {}{}{}{}{}",
         chains(plan.marks),
         elements(plan, &sign(plan).written()),
         choice(plan),
-        redirects(plan)
+        redirects(plan),
+        rates(plan)
     ))
 }
 
@@ -92,11 +95,12 @@ pub(super) fn change(plan: &Plan) -> Step {
         "flush set {NAME} rules\n\
          flush map {NAME} classes\n\
          flush table {NAME}\n\
-         {}{}{}{}",
+         {}{}{}{}{}",
         chains(plan.marks),
         elements(plan, &sign(plan).written()),
         choice(plan),
-        redirects(plan)
+        redirects(plan),
+        rates(plan)
     ))
 }
 
@@ -168,6 +172,11 @@ fn choice(plan: &Plan) -> String {
     }
     let mask = plan.marks.mask();
     format!("add rule {NAME} shape meta priority set ct mark and {mask:#010x} map @classes\n")
+}
+
+/// What limits single clients, before packets are counted; nothing where no rule does.
+fn rates(plan: &Plan) -> String {
+    rate::make(plan, NAME, MANGLE - 2)
 }
 
 /// How many a rule learns of, and for how long after the last packet. A full set learns nothing new: what

@@ -199,7 +199,7 @@ pub(super) fn reply(
 
 /// A size with a unit.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Bytes(u64);
+pub(super) struct Bytes(pub(super) u64);
 
 impl FromStr for Bytes {
     type Err = String;
@@ -236,6 +236,22 @@ impl FromStr for BytesPerTime {
             0 => Err("a quota of at least 1B".to_owned()),
             bytes => Ok(Self((bytes, period))),
         }
+    }
+}
+
+/// Bytes in a second.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct BytesPerSecond(pub(super) u64);
+
+impl FromStr for BytesPerSecond {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let size = text.strip_suffix("/s").map(|size| size.trim());
+        let size = size.ok_or_else(|| {
+            format!("`{text}` is not a valid rate: write \"500kB/s\" or \"2MiB/s\"")
+        })?;
+        units::size(size).map(Self)
     }
 }
 

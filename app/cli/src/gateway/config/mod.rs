@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use linkweir_gateway::policy::{Limits, MAX_QUOTAS, Policy, Rule};
-use linkweir_netfilter::rules::{Plan, Redirect, ShapeClass, assign_numbers};
+use linkweir_netfilter::rules::{ClientRate, Plan, Redirect, ShapeClass, assign_numbers};
 use linkweir_record::Places;
 use serde::Deserialize;
 use toml::Spanned;
@@ -58,6 +58,8 @@ pub(super) struct GatewayConfig {
     pub(super) policy: Arc<Policy>,
     /// Rates of rules, bit/s, by number.
     pub(super) shapes: BTreeMap<u16, u64>,
+    /// Rules under which each client has a rate of its own.
+    pub(super) rates: Vec<ClientRate>,
     /// Rules that lead connections to a local proxy.
     pub(super) redirects: Vec<Redirect>,
     pub(super) scanner: Option<ScannerSettings>,
@@ -97,6 +99,7 @@ impl GatewayConfig {
                 })
                 .collect(),
             redirects: self.redirects.clone(),
+            rates: self.rates.clone(),
             rules: rules.map(|rule| (rule.name.clone(), rule.number)).collect(),
         }
     }
@@ -150,6 +153,7 @@ fn parse(place: Place<'_>, numbers: &BTreeMap<String, u16>) -> Result<GatewayCon
         .map_err(|error| Wrong(format!("{}: {error}", place.path.display())))?;
     let mut shapes = BTreeMap::new();
     let mut redirects = Vec::new();
+    let mut rates = Vec::new();
     let mut rules = Vec::new();
     let mut quotas = 0;
     for mut one in read {
@@ -166,6 +170,10 @@ fn parse(place: Place<'_>, numbers: &BTreeMap<String, u16>) -> Result<GatewayCon
         if let Some(rate) = one.shape {
             shapes.insert(one.rule.number, rate);
         }
+        rates.extend(one.client_rate.map(|rate| ClientRate {
+            rule: one.rule.number,
+            ..rate
+        }));
         redirects.extend(one.proxy_port.map(|port| Redirect {
             rule: one.rule.number,
             port,
@@ -192,6 +200,7 @@ fn parse(place: Place<'_>, numbers: &BTreeMap<String, u16>) -> Result<GatewayCon
         }),
         settings,
         shapes,
+        rates,
         redirects,
         scanner,
         record,

@@ -10,6 +10,7 @@ use linkweir_gateway::policy::{
     NamePatterns, Networks, OnMatch, Pattern, Ports, Rule, ScanSettings, Signature, Times,
 };
 use linkweir_geo::Databases;
+use linkweir_netfilter::rules::ClientRate;
 use linkweir_proto::application::Application;
 use linkweir_record::Prefix;
 use linkweir_scan::Protocol;
@@ -17,7 +18,7 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use super::conditions::{
-    self, Bytes, BytesPerTime, ConditionKeys, PerSecond, PortRange, WeekTimes,
+    self, Bytes, BytesPerSecond, BytesPerTime, ConditionKeys, PerSecond, PortRange, WeekTimes,
 };
 use super::regions::{Asn, Keys};
 use super::values::{List, Parsed, Place, WordOr, nearest};
@@ -40,6 +41,8 @@ pub(super) struct RuleTable {
     name: Spanned<String>,
     action: Action,
     shape: Option<Parsed<Rate>>,
+    client_rate: Option<Spanned<Parsed<BytesPerSecond>>>,
+    client_burst: Option<Spanned<Parsed<Bytes>>>,
     proxy_port: Option<Spanned<NonZeroU16>>,
     page: Option<Spanned<String>>,
     location: Option<Spanned<String>>,
@@ -158,6 +161,8 @@ pub(super) struct ReadRule {
     pub(super) rule: Rule,
     /// Bit/s.
     pub(super) shape: Option<u64>,
+    /// Of each client.
+    pub(super) client_rate: Option<ClientRate>,
     /// Where a local proxy listens.
     pub(super) proxy_port: Option<u16>,
 }
@@ -213,6 +218,7 @@ impl<'a> Reader<'a> {
             let what = format!("rule `{name}` lets nothing pass: there is nothing to shape");
             return Err(place.wrong(&at, what));
         }
+        let client_rate = self.client_rate(&table)?;
         let proxy_port = self.proxy_port(&table)?;
         let inspect = self.inspect(&table)?;
         let client_regions = Keys {
@@ -269,8 +275,35 @@ impl<'a> Reader<'a> {
         Ok(ReadRule {
             rule,
             shape: table.shape.map(|rate| rate.0.0),
+            client_rate,
             proxy_port,
         })
+    }
+
+    /// The rate of each client; a burst that is not said is 200 ms of it, and at least two long packets.
+    fn client_rate(&self, table: &RuleTable) -> Result<Option<ClientRate>, Wrong> {
+        const LEAST_BURST: u64 = 128 << 10;
+        let name = table.name.get_ref();
+        let burst = table.client_burst.as_ref();
+        let Some(rate) = &table.client_rate else {
+            let Some(burst) = burst else { return Ok(None) };
+            let what = format!("rule `{name}`: `client-burst` needs `client-rate`");
+            return Err(self.place.wrong(&burst.span(), what));
+        };
+        if table.action.stops() {
+            let what = format!("rule `{name}` lets nothing pass: there is no rate to limit");
+            return Err(self.place.wrong(&rate.span(), what));
+        }
+        let rate_bytes = rate.get_ref().0.0;
+        let burst_bytes = burst.map_or_else(
+            || (rate_bytes / 5).max(LEAST_BURST).min(u32::MAX.into()),
+            |burst| burst.get_ref().0.0,
+        );
+        Ok(Some(ClientRate {
+            rule: 0,
+            rate_bytes,
+            burst_bytes,
+        }))
     }
 
     fn proxy_port(&self, table: &RuleTable) -> Result<Option<u16>, Wrong> {

@@ -99,6 +99,55 @@ fn a_policy_says_what_it_says() {
 }
 
 #[test]
+fn a_client_has_a_rate_and_a_burst() {
+    let rates = |keys: &str| {
+        let keys = format!("shape = \"1.5mbit\"\n{keys}\n");
+        let config = read(&FULL.replace("shape = \"1.5mbit\"\n", &keys))?;
+        let number = config.policy.rules.first().map(|rule| rule.number);
+        let plan = config.plan();
+        assert_eq!(plan.rates, config.rates);
+        plan.check().map_err(|error| error.to_string())?;
+        assert!(config.rates.iter().all(|rate| Some(rate.rule) == number));
+        let rates = config.rates.iter();
+        Ok::<_, String>(
+            rates
+                .map(|rate| (rate.rate_bytes, rate.burst_bytes))
+                .collect::<Vec<_>>(),
+        )
+    };
+    for (keys, expected) in [
+        ("", vec![]),
+        ("client-rate = \"1MB/s\"", vec![(1_000_000, 200_000)]),
+        ("client-rate = \"20kB/s\"", vec![(20_000, 131_072)]),
+        (
+            "client-rate = \"2MiB/s\"\nclient-burst = \"1KiB\"",
+            vec![(2 << 20, 1024)],
+        ),
+    ] {
+        assert_eq!(rates(keys).as_ref(), Ok(&expected), "{keys}");
+    }
+    for (keys, part) in [
+        ("client-rate = \"1MB\"", "write \"500kB/s\""),
+        ("client-rate = \"0/s\"", "out of range"),
+        ("client-rate = \"999/s\"", "not a valid rate"),
+        ("client-burst = \"1MB\"", "needs `client-rate`"),
+        (
+            "client-rate = \"1kB/s\"\nclient-burst = \"1MB\"",
+            "a burst of at most 120 seconds",
+        ),
+    ] {
+        let wrong = rates(keys).expect_err(keys);
+        assert!(wrong.contains(part), "{keys}: {wrong}");
+    }
+    let stops = FULL.replace(
+        "action = \"inspect\"",
+        "action = \"drop\"\nclient-rate = \"1MB/s\"",
+    );
+    let wrong = read(&stops).expect_err("nothing passes");
+    assert!(wrong.contains("there is no rate to limit"), "{wrong}");
+}
+
+#[test]
 fn a_scan_may_hold_the_file() {
     let scan = |words: &str| {
         let text = FULL.replace("scan = \"clamd\"", &format!("scan = {words}"));

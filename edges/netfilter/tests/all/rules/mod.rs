@@ -16,7 +16,9 @@ mod service;
 mod traffic;
 
 use linkweir_engine::effect::MarkLayout;
-use linkweir_netfilter::rules::{self, Host, Plan, Redirect, RulesError, ShapeClass, Step, Up};
+use linkweir_netfilter::rules::{
+    self, ClientRate, Host, Plan, Redirect, RulesError, ShapeClass, Step, Up,
+};
 use net::Net;
 
 /// Everything that rules can be asked for.
@@ -43,6 +45,11 @@ pub(crate) fn plan() -> Plan {
         redirects: vec![Redirect {
             rule: 1,
             port: 3129,
+        }],
+        rates: vec![ClientRate {
+            rule: 300,
+            rate_bytes: 2_000_000,
+            burst_bytes: 100_000,
         }],
         rules: [("http", 1), ("bit \"torrent\"; %", 2), ("edonkey", 300)]
             .map(|(name, number)| (name.to_owned(), number))
