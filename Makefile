@@ -46,14 +46,16 @@ build: setup-build ## build the release binaries
 install: build ## install the binaries, manual pages, completions, systemd units, alert rules and dashboards (PREFIX=/usr/local, DESTDIR)
 	install -D -m 755 -t "$(DESTDIR)$(PREFIX)/bin" "$(TARGET)/release/linkweir" "$(TARGET)/release/linkweir-lab"
 	install -d "$(SHARE)/man/man1" "$(SHARE)/bash-completion/completions" "$(SHARE)/zsh/site-functions" \
-		"$(SHARE)/fish/vendor_completions.d" "$(SHARE)/doc/linkweir/examples" "$(UNITS)"
+		"$(SHARE)/fish/vendor_completions.d" "$(SHARE)/doc/linkweir/examples" "$(SHARE)/linkweir/grafana" "$(UNITS)"
 	"$(TARGET)/release/linkweir" man "$(SHARE)/man/man1"
 	"$(TARGET)/release/linkweir" completions bash >"$(SHARE)/bash-completion/completions/linkweir"
 	"$(TARGET)/release/linkweir" completions zsh >"$(SHARE)/zsh/site-functions/_linkweir"
 	"$(TARGET)/release/linkweir" completions fish >"$(SHARE)/fish/vendor_completions.d/linkweir.fish"
 	install -m 644 packaging/*.toml "$(SHARE)/doc/linkweir/examples"
 	install -D -m 644 -t "$(SHARE)/linkweir/prometheus" packaging/prometheus/*.yml
-	install -D -m 644 -t "$(SHARE)/linkweir/grafana" packaging/grafana/*.json
+	for command in http flows gateway load; do \
+		"$(TARGET)/release/linkweir" metrics $$command --format grafana >"$(SHARE)/linkweir/grafana/$$command.json" || exit 1; \
+	done
 	install -D -m 644 packaging/sysusers.d/linkweir.conf "$(DESTDIR)$(PREFIX)/lib/sysusers.d/linkweir.conf"
 	install -D -m 644 packaging/tmpfiles.d/linkweir.conf "$(DESTDIR)$(PREFIX)/lib/tmpfiles.d/linkweir.conf"
 	for unit in packaging/systemd/*.service; do \

@@ -48,7 +48,8 @@ try_package() {
     for command in http flows feed gateway load model archive lab; do
         man -w "linkweir-$command" >/dev/null || fail "no manual page of $command"
     done
-    for file in bash-completion/completions/linkweir zsh/vendor-completions/_linkweir fish/vendor_completions.d/linkweir.fish; do
+    for file in bash-completion/completions/linkweir zsh/vendor-completions/_linkweir fish/vendor_completions.d/linkweir.fish \
+        linkweir/grafana/http.json linkweir/prometheus/linkweir.rules.yml; do
         [ -s "/usr/share/$file" ] || fail "/usr/share/$file is missing"
     done
     bash -c '. /usr/share/bash-completion/completions/linkweir; complete -p linkweir'

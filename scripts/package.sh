@@ -3,7 +3,7 @@
 #
 #   scripts/package.sh
 #
-# The manual pages and completions are those that the program itself prints; the changelog has the
+# The manual pages, completions and dashboards are those that the program itself prints; the changelog has the
 # date of the last commit, so that the same sources give the same package.
 set -eu
 cd "$(dirname "$0")/.."
@@ -14,11 +14,14 @@ linkweir=$target/release/linkweir
 
 cargo build --release --locked --package linkweir --package linkweir-lab
 rm -rf "$out"
-mkdir -p "$out/completions"
+mkdir -p "$out/completions" "$out/grafana"
 "$linkweir" man "$out/man"
 "$linkweir" completions bash >"$out/completions/linkweir.bash"
 "$linkweir" completions zsh >"$out/completions/_linkweir"
 "$linkweir" completions fish >"$out/completions/linkweir.fish"
+for command in http flows gateway load; do
+    "$linkweir" metrics "$command" --format grafana >"$out/grafana/$command.json"
+done
 scripts/licenses.sh >"$out/third-party-licenses.txt"
 gzip -9n "$out/third-party-licenses.txt"
 gzip -9nc CHANGELOG.md >"$out/changelog.gz"

@@ -5,8 +5,6 @@
 //! program as `linkweir`, as the tests build it, and runs at the root of the checkout; `<!-- fields: http_transaction -->`
 //! (or another kind, or `metrics`) by the table of the fields, `<!-- types: http_transaction -->` by that of their types in
 //! every format, up to the next empty line.
-//!
-//! The dashboards for Grafana are printed whole.
 
 use crate::Outcome;
 use crate::shell::{self, Options, root};
@@ -25,26 +23,6 @@ const MANUALS: [&str; 8] = [
     "docs/metrics.md",
 ];
 
-/// Files that the program prints as they are, and the words that it prints them by.
-const PRINTED: [(&str, [&str; 4]); 4] = [
-    (
-        "packaging/grafana/http.json",
-        ["schema", "http_transaction", "--format", "grafana"],
-    ),
-    (
-        "packaging/grafana/flows.json",
-        ["schema", "flow", "--format", "grafana"],
-    ),
-    (
-        "packaging/grafana/gateway.json",
-        ["schema", "gateway_event", "--format", "grafana"],
-    ),
-    (
-        "packaging/grafana/load.json",
-        ["schema", "load_session", "--format", "grafana"],
-    ),
-];
-
 /// `docs [--check]`: writes those parts anew, or only says whether they would change.
 pub(crate) fn run(args: &[String]) -> Outcome {
     let mut options = Options::new(args);
@@ -57,7 +35,7 @@ pub(crate) fn run(args: &[String]) -> Outcome {
 pub(crate) fn check() -> Outcome {
     let linkweir = shell::built_binary()?;
     let mut passed = true;
-    for name in files() {
+    for name in MANUALS {
         let old = read(name)?;
         let new = fresh(name, &old, &linkweir)?;
         let changed = old.lines().zip(new.lines()).position(|(a, b)| a != b);
@@ -74,7 +52,7 @@ pub(crate) fn check() -> Outcome {
     }
     println!(
         "docs: {} {}",
-        files().collect::<Vec<_>>().join(", "),
+        MANUALS.join(", "),
         if passed { "up to date" } else { "out of date" }
     );
     Ok(passed)
@@ -82,10 +60,8 @@ pub(crate) fn check() -> Outcome {
 
 fn write() -> Outcome {
     let linkweir = shell::built_binary()?;
-    for name in files() {
-        // A printed file that is not there yet is written like one that has changed.
-        let old =
-            read(name).or_else(|error| words_of(name).map_or(Err(error), |_| Ok(String::new())))?;
+    for name in MANUALS {
+        let old = read(name)?;
         let new = fresh(name, &old, &linkweir)?;
         if old == new {
             println!("docs: {name} is up to date");
@@ -97,25 +73,9 @@ fn write() -> Outcome {
     Ok(true)
 }
 
-/// Every file with something in it that the program prints.
-fn files() -> impl Iterator<Item = &'static str> {
-    MANUALS.into_iter().chain(PRINTED.map(|(name, _)| name))
-}
-
-/// By what words the program prints the whole file.
-fn words_of(name: &str) -> Option<&'static [&'static str; 4]> {
-    let (_, words) = PRINTED.iter().find(|(printed, _)| *printed == name)?;
-    Some(words)
-}
-
 /// What the file says when everything in it is made anew.
 fn fresh(name: &str, old: &str, linkweir: &Path) -> Result<String> {
-    match words_of(name) {
-        Some(words) => Ok(String::from_utf8(shell::output(
-            Command::new(linkweir).args(words),
-        )?)?),
-        None => renewed(old, &mut |block| made(block, linkweir)).with_context(|| name.to_owned()),
-    }
+    renewed(old, &mut |block| made(block, linkweir)).with_context(|| name.to_owned())
 }
 
 fn read(name: &str) -> Result<String> {
@@ -182,8 +142,9 @@ fn renewed(text: &str, made: &mut dyn FnMut(&Block<'_>) -> Result<String>) -> Re
 
 fn made(block: &Block<'_>, linkweir: &Path) -> Result<String> {
     match block {
-        Block::Fields(kind) => table(linkweir, kind, "markdown"),
-        Block::Types(kind) => table(linkweir, kind, "types"),
+        Block::Fields("metrics") => table(linkweir, &["metrics"]),
+        Block::Fields(kind) => table(linkweir, &["schema", kind]),
+        Block::Types(kind) => table(linkweir, &["schema", kind, "--format", "types"]),
         Block::Run(command) => {
             let directory = linkweir
                 .parent()
@@ -204,9 +165,9 @@ fn made(block: &Block<'_>, linkweir: &Path) -> Result<String> {
     }
 }
 
-/// The table that `linkweir schema` prints, without the heading above it.
-fn table(linkweir: &Path, kind: &str, format: &str) -> Result<String> {
-    let printed = shell::output(Command::new(linkweir).args(["schema", kind, "--format", format]))?;
+/// The table that `linkweir schema` or `metrics` prints, without the heading above it.
+fn table(linkweir: &Path, words: &[&str]) -> Result<String> {
+    let printed = shell::output(Command::new(linkweir).args(words))?;
     let printed = String::from_utf8(printed)?;
     let (_, table) = printed.split_once("\n\n").context("no table")?;
     Ok(table.to_owned())

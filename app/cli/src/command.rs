@@ -14,6 +14,7 @@ use crate::halves::HalvesArgs;
 use crate::http::HttpArgs;
 use crate::load::args::LoadArgs;
 use crate::merge::MergeArgs;
+use crate::metrics::MetricsArgs;
 use crate::model::ModelArgs;
 use crate::report::ReportArgs;
 use crate::schema::SchemaArgs;
@@ -50,6 +51,7 @@ pub(crate) enum Command {
     Merge(MergeArgs),
     Report(Box<ReportArgs>),
     Schema(SchemaArgs),
+    Metrics(MetricsArgs),
     Man(ManArgs),
     Completions(CompletionArgs),
 }

@@ -6,6 +6,7 @@ use anyhow::Context;
 use clap::{Args, ValueHint};
 
 use crate::exit::Exit;
+use crate::files::print;
 
 /// Write the manual pages to a directory.
 #[derive(Debug, Args)]
@@ -67,10 +68,6 @@ fn keep_lines(page: &std::path::Path) -> std::io::Result<()> {
 pub(crate) fn completions(mut cli: clap::Command, args: &CompletionArgs) -> anyhow::Result<Exit> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut cli, "linkweir", &mut script);
-    match std::io::Write::write_all(&mut std::io::stdout().lock(), &script) {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
-            Err(error).context("standard output")
-        }
-        _ => Ok(Exit::Done),
-    }
+    print(&String::from_utf8_lossy(&script))?;
+    Ok(Exit::Done)
 }

@@ -21,6 +21,7 @@ mod interval_line;
 mod keys;
 mod load;
 mod merge;
+mod metrics;
 mod model;
 mod opened;
 mod outputs;
@@ -67,6 +68,7 @@ fn run(cli: Cli) -> ExitCode {
         Command::Merge(args) => merge::run(&args),
         Command::Report(args) => report::run(&args),
         Command::Schema(args) => schema::run(&args),
+        Command::Metrics(args) => metrics::run(&args),
         Command::Man(args) => documents::man(Cli::command(), &args),
         Command::Completions(args) => documents::completions(Cli::command(), &args),
     };

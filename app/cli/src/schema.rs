@@ -1,8 +1,6 @@
 //! `linkweir schema`: the columns of records, for people and for stores.
 
-use std::io::{ErrorKind, Write};
-
-use anyhow::{Context, anyhow};
+use anyhow::anyhow;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum, ValueHint};
 use linkweir_record::Topic;
@@ -15,10 +13,10 @@ use serde_json::json;
 
 use crate::common_args::HeaderArgs;
 use crate::exit::{Exit, Wrong};
+use crate::files::print;
 
 const AFTER_HELP: &str = "Examples:
   linkweir schema http_transaction
-  linkweir schema metrics
   linkweir schema all --format clickhouse --from kafka://broker:9092/linkweir | clickhouse-client --multiquery
   linkweir schema http_transaction --format elasticsearch --from elasticsearch://search:9200/web > web.json
   linkweir schema flow --format duckdb --from /data/flows > flows.sql
@@ -41,8 +39,7 @@ Exit codes:
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct SchemaArgs {
-    /// Kind of records; `all` is every kind but `http_half`, `metrics` lists those of `/metrics` instead (as
-    /// Markdown only).
+    /// Kind of records; `all` is every kind but `http_half`.
     #[arg(value_name = "KIND", value_parser = kinds())]
     pub(crate) kind: Kinds,
 
@@ -69,8 +66,6 @@ pub(crate) enum Kinds {
     All,
     /// The one of this name.
     One(&'static str),
-    /// Not records: the metrics of `/metrics`.
-    Metrics,
 }
 
 /// What is printed.
@@ -86,19 +81,14 @@ pub(crate) enum SchemaFormat {
     Clickhouse,
     /// A view for DuckDB.
     Duckdb,
-    /// A dashboard for Grafana over `/metrics` of the command that writes these records (`http_transaction`, `flow`,
-    /// `gateway_event`, `load_session`).
-    Grafana,
     /// An index template for Elasticsearch and OpenSearch.
     Elasticsearch,
 }
 
 fn kinds() -> impl TypedValueParser<Value = Kinds> {
     let names = KindSchema::every().map(|schema| schema.name);
-    let others = ["all", "metrics"].into_iter();
-    PossibleValuesParser::new(others.chain(names)).map(|name| match name.as_str() {
-        "metrics" => Kinds::Metrics,
-        name => KindSchema::named(name).map_or(Kinds::All, |schema| Kinds::One(schema.name)),
+    PossibleValuesParser::new(std::iter::once("all").chain(names)).map(|name| {
+        KindSchema::named(&name).map_or(Kinds::All, |schema| Kinds::One(schema.name))
     })
 }
 
@@ -111,24 +101,10 @@ pub(crate) fn run(args: &SchemaArgs) -> anyhow::Result<Exit> {
     let kinds = match &args.kind {
         Kinds::All => KindSchema::all().to_vec(),
         Kinds::One(name) => KindSchema::named(name).into_iter().collect(),
-        Kinds::Metrics => Vec::new(),
     };
     let from = args.from.as_deref();
     let text = match args.format {
-        SchemaFormat::Markdown if matches!(args.kind, Kinds::Metrics) && from.is_none() => {
-            format!("# metrics\n\n{}", linkweir_live::metrics_markdown())
-        }
-        _ if matches!(args.kind, Kinds::Metrics) => {
-            return Err(wrong(
-                "metrics are printed as markdown only, without --from",
-            ));
-        }
-        SchemaFormat::Markdown
-        | SchemaFormat::Types
-        | SchemaFormat::Json
-        | SchemaFormat::Grafana
-            if from.is_some() =>
-        {
+        SchemaFormat::Markdown | SchemaFormat::Types | SchemaFormat::Json if from.is_some() => {
             return Err(wrong(
                 "--from goes with --format clickhouse, duckdb or elasticsearch",
             ));
@@ -139,14 +115,9 @@ pub(crate) fn run(args: &SchemaArgs) -> anyhow::Result<Exit> {
         SchemaFormat::Clickhouse => clickhouse(&kinds, from)?,
         SchemaFormat::Elasticsearch => elasticsearch(&kinds, from)?,
         SchemaFormat::Duckdb => duckdb(&args.kind, from)?,
-        SchemaFormat::Grafana => dashboard(&args.kind)?,
     };
-    match std::io::stdout().lock().write_all(text.as_bytes()) {
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-            Err(error).context("standard output")
-        }
-        _ => Ok(Exit::Done),
-    }
+    print(&text)?;
+    Ok(Exit::Done)
 }
 
 fn wrong(message: impl std::fmt::Display) -> anyhow::Error {
@@ -187,19 +158,6 @@ fn clickhouse(kinds: &[KindSchema], from: Option<&str>) -> anyhow::Result<String
     Ok(statements.collect::<anyhow::Result<Vec<_>>>()?.join("\n"))
 }
 
-fn dashboard(kinds: &Kinds) -> anyhow::Result<String> {
-    let subject = match kinds {
-        Kinds::One("http_transaction") => "http",
-        Kinds::One("flow") => "flows",
-        Kinds::One("gateway_event") => "gateway",
-        Kinds::One("load_session") => "load",
-        _ => "",
-    };
-    linkweir_live::grafana_dashboard(subject).ok_or_else(|| {
-        wrong("there are dashboards of http_transaction, flow, gateway_event and load_session")
-    })
-}
-
 fn elasticsearch(kinds: &[KindSchema], from: Option<&str>) -> anyhow::Result<String> {
     let [schema] = kinds else {
         return Err(wrong("an index template is for one kind of records"));
@@ -230,7 +188,7 @@ fn duckdb(kinds: &Kinds, from: Option<&str>) -> anyhow::Result<String> {
         Kinds::One(name) => KindSchema::named(name)
             .map(|schema| duckdb_view(&schema, directory))
             .unwrap_or_default(),
-        Kinds::All | Kinds::Metrics => {
+        Kinds::All => {
             let views = KindSchema::all().map(|schema| {
                 let directory = format!("{}/{}", directory.trim_end_matches('/'), schema.name);
                 duckdb_view(&schema, &directory)

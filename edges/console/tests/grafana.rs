@@ -15,23 +15,15 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use linkweir_live::{grafana_dashboard, metrics_markdown};
+use linkweir_live::{ALERT_RULES, Exposing, grafana_dashboard, metrics_markdown};
 use serde_json::Value;
-
-const SUBJECTS: [&str; 4] = ["http", "flows", "gateway", "load"];
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-fn dashboard(subject: &str) -> Value {
-    let path = root().join(format!("packaging/grafana/{subject}.json"));
-    let text = std::fs::read_to_string(path).unwrap();
-    assert!(
-        Some(&text) == grafana_dashboard(subject).as_ref(),
-        "{subject}.json: `cargo xtask docs` renews it"
-    );
-    serde_json::from_str(&text).unwrap()
+fn dashboard(command: Exposing) -> Value {
+    serde_json::from_str(&grafana_dashboard(command)).unwrap()
 }
 
 /// What is wrong, in the terms of Grafana's schema.
@@ -212,9 +204,9 @@ fn promtool(arguments: &[&str], directory: &Path) {
 
 #[test]
 fn dashboards_have_the_form_that_grafana_reads() {
-    for subject in SUBJECTS {
-        let good = dashboard(subject);
-        assert_eq!(faults(&good), Vec::<String>::new(), "{subject}");
+    for command in Exposing::ALL {
+        let good = dashboard(command);
+        assert_eq!(faults(&good), Vec::<String>::new(), "{command:?}");
         // The check itself sees what is wrong.
         let mut bad = good.clone();
         bad["panels"][2]["id"] = good["panels"][1]["id"].clone();
@@ -232,11 +224,11 @@ fn dashboards_have_the_form_that_grafana_reads() {
 fn every_metric_is_in_a_dashboard_and_no_other() {
     let declared = declared();
     let mut shown = BTreeSet::new();
-    for subject in SUBJECTS {
-        let used = expressions(&dashboard(subject)).join("\n");
+    for command in Exposing::ALL {
+        let used = expressions(&dashboard(command)).join("\n");
         let used = names(&used, &declared);
         let unknown: Vec<_> = used.difference(&declared).collect();
-        assert!(unknown.is_empty(), "{subject}: {unknown:?}");
+        assert!(unknown.is_empty(), "{command:?}: {unknown:?}");
         shown.extend(used);
     }
     let missing: Vec<_> = declared.difference(&shown).collect();
@@ -246,9 +238,9 @@ fn every_metric_is_in_a_dashboard_and_no_other() {
 #[test]
 fn promtool_reads_every_expression_of_the_dashboards() {
     let mut rules = String::from("groups:\n- name: expressions\n  rules:\n");
-    for (number, expression) in SUBJECTS
-        .iter()
-        .flat_map(|subject| expressions(&dashboard(subject)))
+    for (number, expression) in Exposing::ALL
+        .into_iter()
+        .flat_map(|command| expressions(&dashboard(command)))
         .enumerate()
     {
         let quoted = serde_json::to_string(&expression).unwrap();
@@ -263,10 +255,9 @@ fn promtool_reads_every_expression_of_the_dashboards() {
 #[test]
 fn alert_rules_fire_as_they_should() {
     let rules = "packaging/prometheus/linkweir.rules.yml";
-    let text = std::fs::read_to_string(root().join(rules)).unwrap();
     let declared = declared();
     // Comments and names of groups are no expressions.
-    let expressions: Vec<_> = text
+    let expressions: Vec<_> = ALERT_RULES
         .lines()
         .filter(|line| line.contains("expr: "))
         .collect();

@@ -171,15 +171,53 @@ const LOAD: [Figure; 6] = [
     ),
 ];
 
-/// The dashboard of what `linkweir http`, `flows`, `gateway` or `load` expose, as JSON; `None` for another word.
+/// Alert and recording rules for Prometheus, as YAML.
+pub const ALERT_RULES: &str = include_str!("../../../packaging/prometheus/linkweir.rules.yml");
+
+/// The commands that expose metrics of their own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exposing {
+    /// `linkweir http`.
+    Http,
+    /// `linkweir flows`.
+    Flows,
+    /// `linkweir gateway run`.
+    Gateway,
+    /// `linkweir load`.
+    Load,
+}
+
+impl Exposing {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Http, Self::Flows, Self::Gateway, Self::Load];
+
+    /// The name of the command.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Http => "http",
+            Self::Flows => "flows",
+            Self::Gateway => "gateway",
+            Self::Load => "load",
+        }
+    }
+
+    /// The command of this name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|command| command.name() == name)
+    }
+}
+
+/// The dashboard of what a command exposes, as JSON.
 #[must_use]
-pub fn grafana_dashboard(subject: &str) -> Option<String> {
-    let (figures, rows): (_, &[&str]) = match subject {
-        "http" => (HTTP, &["http", "all", MANY_PROBES]),
-        "flows" => (FLOWS, &["flows", "all", MANY_PROBES]),
-        "gateway" => (GATEWAY, &["gateway", "all"]),
-        "load" => (LOAD, &["load", "all"]),
-        _ => return None,
+pub fn grafana_dashboard(command: Exposing) -> String {
+    let subject = command.name();
+    let (figures, rows): (_, &[&str]) = match command {
+        Exposing::Http => (HTTP, &["http", "all", MANY_PROBES]),
+        Exposing::Flows => (FLOWS, &["flows", "all", MANY_PROBES]),
+        Exposing::Gateway => (GATEWAY, &["gateway", "all"]),
+        Exposing::Load => (LOAD, &["load", "all"]),
     };
     let mut grid = Grid::default();
     grid.row("Overview");
@@ -226,7 +264,7 @@ pub fn grafana_dashboard(subject: &str) -> Option<String> {
     });
     // Numbers and texts of ours are JSON.
     let text = serde_json::to_string_pretty(&dashboard).unwrap_or_default();
-    Some(text + "\n")
+    text + "\n"
 }
 
 fn variables() -> Value {
@@ -520,11 +558,9 @@ fn table(title: &str, help: &str, name: &str, labels: &[&str]) -> Value {
 mod tests {
     use super::*;
 
-    const ALL: [&str; 4] = ["http", "flows", "gateway", "load"];
-
     #[test]
     fn every_family_has_a_panel() {
-        let text: String = ALL.iter().filter_map(|of| grafana_dashboard(of)).collect();
+        let text: String = Exposing::ALL.map(grafana_dashboard).concat();
         for family in sections().iter().flat_map(|section| &section.families) {
             // Behind the name of a sample come its labels.
             let found = ["", "_bucket", "_sum"]
@@ -532,12 +568,13 @@ mod tests {
                 .any(|end| text.contains(&format!("({}{end}{{", family.name)));
             assert!(found, "{}", family.name);
         }
-        assert_eq!(grafana_dashboard("feed"), None);
+        assert_eq!(Exposing::named("feed"), None);
+        assert_eq!(Exposing::named("load"), Some(Exposing::Load));
     }
 
     #[test]
     fn titles_say_what_is_counted_by_what() {
-        let dashboard: Value = serde_json::from_str(&grafana_dashboard("http").unwrap()).unwrap();
+        let dashboard: Value = serde_json::from_str(&grafana_dashboard(Exposing::Http)).unwrap();
         let titles: Vec<_> = dashboard["panels"]
             .as_array()
             .unwrap()

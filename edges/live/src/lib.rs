@@ -69,7 +69,7 @@ mod load_tests;
 mod tests;
 
 pub use about::{About, AboutRow};
-pub use dashboard::grafana_dashboard;
+pub use dashboard::{ALERT_RULES, Exposing, grafana_dashboard};
 pub use download::What;
 pub use exposition::{Family, METRICS_CONTENT_TYPE, Samples};
 pub use figure::{Class, Classes, Codes, Columns, Derived, Figure, Hidden, Names};

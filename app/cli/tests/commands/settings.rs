@@ -224,6 +224,25 @@ fn completions() {
 }
 
 #[test]
+fn metrics_for_people_prometheus_and_grafana() {
+    let table = run(&["metrics"]).exits(0).stdout;
+    assert!(table.starts_with("# metrics\n\n| metric | of |"), "{table}");
+    assert!(table.contains("\n| `linkweir_dropped_total` | all |"));
+    let rules = run(&["metrics", "--format", "prometheus-rules"]).exits(0);
+    assert!(rules.stdout.contains("\n      - alert: LinkweirDown\n"));
+    for command in ["http", "flows", "gateway", "load"] {
+        let printed = run(&["metrics", command, "--format", "grafana"]).exits(0);
+        let dashboard: serde_json::Value = serde_json::from_str(&printed.stdout).unwrap();
+        assert_eq!(dashboard["title"], format!("linkweir {command}"));
+    }
+    run(&["metrics", "--format", "grafana"])
+        .exits(2)
+        .says("http, flows, gateway or load");
+    run(&["metrics", "http"]).exits(2).says("--format grafana");
+    run(&["schema", "metrics"]).exits(2);
+}
+
+#[test]
 fn every_flag_is_explained_with_its_default() {
     let help = run(&["http", "--help"]).exits(0).stdout;
     for code in ["0  success", "1  ", "2  ", "3  "] {
