@@ -87,9 +87,8 @@ pub(crate) enum SchemaFormat {
 
 fn kinds() -> impl TypedValueParser<Value = Kinds> {
     let names = KindSchema::every().map(|schema| schema.name);
-    PossibleValuesParser::new(std::iter::once("all").chain(names)).map(|name| {
-        KindSchema::named(&name).map_or(Kinds::All, |schema| Kinds::One(schema.name))
-    })
+    PossibleValuesParser::new(std::iter::once("all").chain(names))
+        .map(|name| KindSchema::named(&name).map_or(Kinds::All, |schema| Kinds::One(schema.name)))
 }
 
 /// Runs the command.
