@@ -211,9 +211,9 @@ pub(crate) struct ChoiceArgs {
     pub(crate) head: Option<u64>,
 
     /// Show times in a table as time of day here (`local`) or in UTC (`utc`), in seconds since 1970 (`epoch`), or since
-    /// the first record (`relative`).
-    #[arg(long, value_name = "local|utc|epoch|relative", default_value = "local", value_parser = time_style())]
-    pub(crate) time: TimeStyle,
+    /// the first record (`relative`); an error where no table is written, as other formats have times of their own [default: local].
+    #[arg(long, value_name = "local|utc|epoch|relative", value_parser = time_style())]
+    pub(crate) time: Option<TimeStyle>,
 }
 
 impl ChoiceArgs {

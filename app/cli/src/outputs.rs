@@ -3,11 +3,13 @@
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use linkweir_engine::{Loss, NoOutput, Outputs};
 use linkweir_record::RecordKind;
 use linkweir_record::human::{counted, thousands};
-use linkweir_sink::{Document, Existing, Format, OutputOptions, open_sink, without_password};
+use linkweir_sink::{
+    Document, Existing, Format, OutputOptions, is_table, open_sink, without_password,
+};
 use linkweir_sys::privileges::Restrict;
 use serde_json::{Map, Value};
 
@@ -20,6 +22,10 @@ pub(crate) fn open<K: RecordKind>(
     format: Option<Format>,
     options: &OutputOptions,
 ) -> anyhow::Result<Outputs<K>> {
+    check_time(options, || {
+        let mut all = destinations.iter();
+        all.any(|to| is_table::<K>(to, format, options))
+    })?;
     let mut outputs = Outputs::default();
     for destination in destinations {
         let (to, options) = ((*destination).to_owned(), options.clone());
@@ -27,6 +33,21 @@ pub(crate) fn open<K: RecordKind>(
         outputs.open(shown(destination), open).map_err(refused)?;
     }
     Ok(outputs)
+}
+
+/// Refuses `--time` where no output is a table: the other formats have times of their own, which programs read.
+pub(crate) fn check_time(
+    options: &OutputOptions,
+    has_table: impl FnOnce() -> bool,
+) -> anyhow::Result<()> {
+    if options.table.time.is_some() && !has_table() {
+        bail!(Wrong(
+            "--time is for a table of records, and none is written; add --format table, or leave it out: other formats have \
+             times of their own"
+                .to_owned()
+        ));
+    }
+    Ok(())
 }
 
 /// A destination as people and summaries see it. A password in it that was given on the command line is in the process list, which

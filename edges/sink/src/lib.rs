@@ -43,5 +43,5 @@ pub use options::{Existing, OutputOptions, Partition};
 pub use output::io_error;
 pub use rotate::Rotation;
 pub use series::{announce_name, exists};
-pub use sink::open_sink;
+pub use sink::{is_table, open_sink};
 pub use table::{LineCells, TableOptions, TimeStyle};

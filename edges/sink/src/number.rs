@@ -4,7 +4,7 @@
 use std::io::Write;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use linkweir_wire::civil::date_of_days;
+use linkweir_wire::civil::date_time;
 
 /// `0.` to `255.`, padded with zeros to four bytes, and the length with the dot.
 const OCTETS: [([u8; 4], u8); 256] = {
@@ -208,15 +208,11 @@ pub(crate) fn push_rfc3339(out: &mut Vec<u8>, nanos: u64) {
 }
 
 fn push_date_time(out: &mut Vec<u8>, seconds: u64, decimals: &std::fmt::Arguments<'_>) {
-    let (year, month, day) = date_of_days(seconds / 86_400);
-    let of_day = seconds % 86_400;
+    let [year, month, day, h, m, s] = date_time(seconds.cast_signed());
     // Writing to a vector cannot fail.
     let _unfailing = write!(
         out,
-        "{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}.{decimals}Z",
-        of_day / 3600,
-        of_day / 60 % 60,
-        of_day % 60
+        "{year:04}-{month:02}-{day:02}T{h:02}:{m:02}:{s:02}.{decimals}Z"
     );
 }
 

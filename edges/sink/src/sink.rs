@@ -108,14 +108,7 @@ fn open_whole<K: RecordKind>(
         return columnar::open_partitioned(destination, format, partition, options);
     }
     let place = place(destination)?;
-    let format = match (format, &place) {
-        (Some(format), _) => format,
-        (None, Place::File(_)) => format_of(destination)?,
-        (None, Place::Stdout) if options.is_shown && !has_fields && !K::line().is_empty() => {
-            Format::Table
-        }
-        (None, _) => Format::Text,
-    };
+    let format = format_for::<K>(destination, &place, format, &options)?;
     Ok(match format {
         Format::Table => {
             all_fields("the format `table`")?;
@@ -169,6 +162,35 @@ fn open_whole<K: RecordKind>(
             });
         }
     })
+}
+
+/// The format of records of kind `K` at a place.
+fn format_for<K: RecordKind>(
+    destination: &str,
+    place: &Place,
+    format: Option<Format>,
+    options: &OutputOptions,
+) -> Result<Format, SinkError> {
+    let is_table = options.is_shown && options.fields.is_empty() && !K::line().is_empty();
+    Ok(match (format, place) {
+        (Some(format), _) => format,
+        (None, Place::File(_)) => format_of(destination)?,
+        (None, Place::Stdout) if is_table => Format::Table,
+        (None, _) => Format::Text,
+    })
+}
+
+/// Whether [`open_sink`] would write a table there.
+#[must_use]
+pub fn is_table<K: RecordKind>(
+    destination: &str,
+    format: Option<Format>,
+    options: &OutputOptions,
+) -> bool {
+    let is_local = !destination.contains("://") && options.partition.is_none();
+    let place = is_local.then(|| place(destination).ok()).flatten();
+    let format = place.map(|place| format_for::<K>(destination, &place, format, options));
+    matches!(format, Some(Ok(Format::Table)))
 }
 
 /// Opens a destination over a network; these columns are for one that has a choice.

@@ -9,7 +9,7 @@ use std::marker::PhantomData;
 use linkweir_record::human::{scaled, span, to_f64};
 use linkweir_record::{Cell, LineCell, RecordKind, Value};
 use linkweir_wire::calendar::format_date;
-use linkweir_wire::civil::{date_of_days, time_of_day};
+use linkweir_wire::civil::date_time;
 
 use crate::escape::{is_unprintable, push_hex_escaped};
 use crate::format::Encoder;
@@ -70,8 +70,8 @@ pub struct TableOptions {
     pub width: Option<usize>,
     /// Whether there are colours.
     pub is_coloured: bool,
-    /// How times are shown.
-    pub time: TimeStyle,
+    /// How times are shown; `None`: as the default, without having been asked for.
+    pub time: Option<TimeStyle>,
     /// How far local time is ahead of UTC at a moment, seconds. Libraries do not know where they are.
     pub offset_s: fn(u64) -> i32,
 }
@@ -81,7 +81,7 @@ impl Default for TableOptions {
         Self {
             width: None,
             is_coloured: false,
-            time: TimeStyle::default(),
+            time: None,
             offset_s: |_| 0,
         }
     }
@@ -101,11 +101,12 @@ struct Placed {
 pub(crate) struct TableEncoder {
     cells: Vec<Placed>,
     options: TableOptions,
+    time: TimeStyle,
     /// The text of a cell.
     text: Vec<u8>,
     first_ns: Option<u64>,
-    /// The day that was shown last, days since 1970.
-    day: Option<u64>,
+    /// The day that was shown last: year, month and day.
+    day: Option<[u64; 3]>,
 }
 
 const fn is_special(byte: u8) -> bool {
@@ -119,6 +120,7 @@ fn len_of(text: &[u8]) -> usize {
 
 impl TableEncoder {
     pub(crate) fn new<K: RecordKind>(options: TableOptions) -> Self {
+        let time = options.time.unwrap_or_default();
         let all: usize = K::line().iter().map(|cell| cell.width + GAP).sum();
         let last = K::line().last().map_or(0, |cell| cell.width);
         let is_narrow = options.width.is_some_and(|width| all - last + LAST > width);
@@ -134,7 +136,7 @@ impl TableEncoder {
                 .iter()
                 .map(|name| K::column(name).unwrap_or(usize::MAX))
                 .collect(),
-            width: match (cell.cell, options.time) {
+            width: match (cell.cell, time) {
                 (Cell::Moment(_), TimeStyle::Epoch) => 17,
                 _ => cell.width,
             },
@@ -142,6 +144,7 @@ impl TableEncoder {
         Self {
             cells: cells.collect(),
             options,
+            time,
             text: Vec::new(),
             first_ns: None,
             day: None,
@@ -151,7 +154,7 @@ impl TableEncoder {
     /// The time of a record; a line with its day before the first one of a day.
     fn push_moment(&mut self, nanos: u64, out: &mut Vec<u8>) {
         let first = *self.first_ns.get_or_insert(nanos);
-        match self.options.time {
+        match self.time {
             TimeStyle::Epoch => return push_seconds6(&mut self.text, nanos),
             TimeStyle::Relative => {
                 if nanos < first {
@@ -161,15 +164,16 @@ impl TableEncoder {
             }
             TimeStyle::Local | TimeStyle::Utc => {}
         }
-        let offset = match self.options.time {
+        let offset = match self.time {
             TimeStyle::Local => i64::from((self.options.offset_s)(nanos)),
             _ => 0,
         };
-        let seconds = (nanos / 1_000_000_000).saturating_add_signed(offset);
-        let day = seconds / 86_400;
+        // West of Greenwich the first hours of 1970 are in 1969.
+        let seconds = (nanos / 1_000_000_000).cast_signed() + offset;
+        let [year, month, date, h, m, s] = date_time(seconds);
+        let day = [year, month, date];
         if self.day.replace(day) != Some(day) {
-            let (year, month, date) = date_of_days(day);
-            let zone = match (self.options.time, offset) {
+            let zone = match (self.time, offset) {
                 (TimeStyle::Utc, _) => "UTC".to_owned(),
                 (_, offset) => {
                     let sign = if offset < 0 { '-' } else { '+' };
@@ -180,7 +184,6 @@ impl TableEncoder {
             // Writing to a vector cannot fail.
             let _unfailing = writeln!(out, "-- {year:04}-{month:02}-{date:02}, {zone}");
         }
-        let (h, m, s) = time_of_day(seconds);
         let millis = nanos / 1_000_000 % 1000;
         let _unfailing = write!(self.text, "{h:02}:{m:02}:{s:02}.{millis:03}");
     }

@@ -11,7 +11,7 @@
 use std::net::IpAddr;
 
 use linkweir_record::{RecordKind, Short, Value};
-use linkweir_wire::civil::{date_of_days, time_of_day};
+use linkweir_wire::civil::date_time;
 
 use crate::escape::{is_unprintable, push_digits, push_hex, push_hex_escaped};
 use crate::format::Encoder;
@@ -228,8 +228,7 @@ fn push_uid(out: &mut Vec<u8>, mut number: u64) {
 /// `2026-11-21-02-17-48`, UTC.
 pub(super) fn zeek_date(nanos: u64) -> String {
     let seconds = nanos / 1_000_000_000;
-    let (year, month, day) = date_of_days(seconds / 86_400);
-    let (hour, minute, second) = time_of_day(seconds);
+    let [year, month, day, hour, minute, second] = date_time(seconds.cast_signed());
     format!("{year:04}-{month:02}-{day:02}-{hour:02}-{minute:02}-{second:02}")
 }
 

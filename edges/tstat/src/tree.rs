@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use linkweir_engine::SinkError;
-use linkweir_wire::civil::date_of_days;
+use linkweir_wire::civil::date_time;
 
 use linkweir_sink::{Existing, announce_name, exists, io_error, with_number};
 
@@ -243,10 +243,9 @@ impl Tree {
             u64::try_from(ns / 1_000_000_000).unwrap_or(u64::MAX)
         };
         let offset = (self.options.utc_offset_s)(seconds);
-        let local = seconds.saturating_add_signed(i64::from(offset));
-        let (days, second) = (local / 86_400, local % 86_400);
-        let (year, month, day) = date_of_days(days);
-        let (hour, minute) = (second / 3600, second / 60 % 60);
+        let seconds = i64::try_from(seconds).unwrap_or(i64::MAX);
+        let local = seconds.saturating_add(i64::from(offset));
+        let [year, month, day, hour, minute, _] = date_time(local);
         self.dir.join(format!(
             "{year:04}_{month:02}_{day:02}_{hour:02}_{minute:02}.out"
         ))

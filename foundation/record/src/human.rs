@@ -1,6 +1,6 @@
 //! Numbers, spans and moments for people: thousands separated, three or four significant digits.
 
-use linkweir_wire::civil::{date_of_days, time_of_day};
+use linkweir_wire::civil::date_time;
 
 /// `1234567` as `1,234,567`.
 #[must_use]
@@ -88,8 +88,7 @@ pub fn span(nanos: u64) -> String {
 #[must_use]
 pub fn moment(nanos: u64) -> String {
     let seconds = nanos / 1_000_000_000;
-    let (year, month, day) = date_of_days(seconds / 86_400);
-    let (h, m, s) = time_of_day(seconds);
+    let [year, month, day, h, m, s] = date_time(seconds.cast_signed());
     format!("{year:04}-{month:02}-{day:02} {h:02}:{m:02}:{s:02} UTC")
 }
 

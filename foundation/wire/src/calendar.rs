@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::civil::{date_of_days, days_of_date, time_of_day};
+use crate::civil::{date_time, days_of_date};
 
 /// Nanoseconds of a second.
 pub const SECOND_NS: u64 = 1_000_000_000;
@@ -162,8 +162,7 @@ pub fn parse_date(text: &[u8]) -> Option<u64> {
 pub fn format_date(time_ns: u64) -> String {
     let seconds = time_ns / SECOND_NS;
     let nanos = time_ns % SECOND_NS;
-    let (year, month, day) = date_of_days(seconds / 86_400);
-    let (hour, minute, second) = time_of_day(seconds);
+    let [year, month, day, hour, minute, second] = date_time(seconds.cast_signed());
     let mut text = format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}");
     if nanos > 0 {
         let digits = format!("{nanos:09}");

@@ -5,11 +5,27 @@
 /// Days from 0000-03-01 to 1970-01-01.
 const EPOCH: u64 = 719_468;
 const ERA: u64 = 146_097;
+const DAY_S: i64 = 86_400;
+
+/// Year, month, day, hour, minute and second of a second counted from the beginning of 1970; those before the year 0 are in its
+/// first days.
+#[must_use]
+pub const fn date_time(seconds: i64) -> [u64; 6] {
+    let (year, month, day) = date_of_days(seconds.div_euclid(DAY_S));
+    let second = seconds.rem_euclid(DAY_S).cast_unsigned();
+    [
+        year,
+        month,
+        day,
+        second / 3600,
+        second / 60 % 60,
+        second % 60,
+    ]
+}
 
 /// Year, month and day of a day counted from 1970-01-01 (`civil_from_days`).
-#[must_use]
-pub const fn date_of_days(days: u64) -> (u64, u64, u64) {
-    let shifted = days + EPOCH;
+const fn date_of_days(days: i64) -> (u64, u64, u64) {
+    let shifted = EPOCH.saturating_add_signed(days);
     let (era, of_era) = (shifted / ERA, shifted % ERA);
     let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
     let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
@@ -45,12 +61,6 @@ pub const fn days_of_date(year: u64, month: u64, day: u64) -> Option<i64> {
     Some(days.cast_signed() - EPOCH.cast_signed())
 }
 
-/// Hour, minute and second of a second of a day.
-#[must_use]
-pub const fn time_of_day(second: u64) -> (u64, u64, u64) {
-    (second / 3600 % 24, second / 60 % 60, second % 60)
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -62,7 +72,11 @@ mod tests {
         assert_eq!(date_of_days(0), (1970, 1, 1));
         assert_eq!(date_of_days(11_016), (2000, 2, 29));
         assert_eq!(date_of_days(19_675), (2023, 11, 14));
-        assert_eq!(time_of_day(80_000 + 86_400), (22, 13, 20));
+        assert_eq!(date_time(80_000 + 86_400), [1970, 1, 2, 22, 13, 20]);
+        assert_eq!(date_time(-1), [1969, 12, 31, 23, 59, 59]);
+        assert_eq!(date_time(-86_400), [1969, 12, 31, 0, 0, 0]);
+        assert_eq!(date_time(i64::MIN)[..3], [0, 3, 1]);
+        assert!(date_time(i64::MAX)[0] > 9999);
         assert_eq!(days_of_date(1969, 12, 31), Some(-1));
         for (year, month, day) in [
             (0, 12, 31),
@@ -80,9 +94,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn dates_come_back(days in 0_u64..2_932_897) {
+        fn dates_come_back(days in -719_162_i64..2_932_897) {
             let (year, month, day) = date_of_days(days);
-            prop_assert_eq!(days_of_date(year, month, day), Some(days.cast_signed()));
+            prop_assert_eq!(days_of_date(year, month, day), Some(days));
         }
     }
 }

@@ -16,7 +16,7 @@ use linkweir_engine::{NamedFlowSplitter, Outputs};
 use linkweir_flows::{FlowsConfig, FlowsStage, Subnets};
 use linkweir_record::{DnsKind, FlowKind, TlsKind};
 use linkweir_report::FlowReport;
-use linkweir_sink::{OutputOptions, is_collector, open_ipfix, open_sink};
+use linkweir_sink::{OutputOptions, is_collector, is_table, open_ipfix, open_sink};
 use linkweir_tstat::archive::open_archive;
 use linkweir_tstat::rrd::{RrdOptions, open_rrd};
 use linkweir_tstat::{TstatOptions, open_histograms, open_tstat};
@@ -28,7 +28,7 @@ use self::summary::FlowsCounters;
 use crate::archive::Browser;
 use crate::exit::Wrong;
 use crate::files::{self, refused};
-use crate::outputs::shown;
+use crate::outputs::{check_time, shown};
 use crate::packets::{self, Packets};
 use crate::passive::command::{Flags, Named, Page, Passive, Share, start_page, start_view};
 use crate::passive::watch::Viewer;
@@ -168,6 +168,12 @@ impl Passive for FlowsArgs {
         let mut outputs = Outputs::default();
         let format = store.format;
         let lines = format.and_then(FlowFormat::lines);
+        // All kinds of these records have a table.
+        check_time(&options, || {
+            let mut all = destinations.iter();
+            format != Some(FlowFormat::Tstat)
+                && all.any(|to| is_table::<FlowKind>(to, lines, &options))
+        })?;
         for destination in destinations {
             let (to, options) = ((*destination).to_owned(), options.clone());
             let kind = store.kind;

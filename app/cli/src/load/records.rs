@@ -42,17 +42,18 @@ pub(super) struct Records {
 impl Records {
     /// Opens the outputs that `-w` names; none is open where it names none.
     pub(super) fn start(args: &LoadOutputArgs) -> anyhow::Result<Self> {
+        let options = OutputOptions {
+            rotation: args.rotate,
+            ..args.store.options(true)
+        };
         if args.write.is_empty() {
+            outputs::check_time(&options, || false)?;
             return Ok(Self {
                 writer: None,
                 lost: 0,
             });
         }
         let (destinations, format) = (args.write.clone(), args.format);
-        let options = OutputOptions {
-            rotation: args.rotate,
-            ..args.store.options(true)
-        };
         let (sender, batches) = sync_channel(WAITING);
         // Outputs belong to the thread that opens them.
         let (opened, is_open) = channel();

@@ -101,9 +101,9 @@ pub(crate) struct ReportArgs {
     pub(crate) fields: Vec<String>,
 
     /// Show times in a table of records as time of day here (`local`) or in UTC (`utc`), in seconds since 1970 (`epoch`), or
-    /// since the first record (`relative`).
-    #[arg(long, value_name = "local|utc|epoch|relative", help_heading = "Output", default_value = "local", value_parser = time_style())]
-    pub(crate) time: TimeStyle,
+    /// since the first record (`relative`); an error where no table is written [default: local].
+    #[arg(long, value_name = "local|utc|epoch|relative", help_heading = "Output", requires = "wants_records", value_parser = time_style())]
+    pub(crate) time: Option<TimeStyle>,
 
     #[command(flatten)]
     pub(crate) files: OverwriteArgs,

@@ -225,6 +225,23 @@ fn a_table_is_for_people() {
     let epoch = ran("http", &["--format", "table", "--time", "epoch"]).exits(0);
     let seconds = first["request_ts_ns"].as_u64().unwrap() / 1_000_000_000;
     assert!(epoch.lines()[1].starts_with(&format!("{seconds}.")));
+    // Other formats have times of their own.
+    for words in [
+        &["--time", "utc"][..],
+        &["--time", "local", "--format", "jsonl"],
+        &[
+            "--time",
+            "epoch",
+            "--format",
+            "table",
+            "-w",
+            "syslog://127.0.0.1:9",
+        ],
+    ] {
+        for command in ["http", "flows"] {
+            ran(command, words).exits(2).says("--time is for a table");
+        }
+    }
     for command in ["flows", "flows --kind tls", "flows --kind dns"] {
         let words: Vec<&str> = command.split(' ').collect();
         let (command, more) = words.split_first().unwrap();

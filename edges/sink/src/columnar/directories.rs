@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::{fs, io};
 
 use linkweir_record::human;
-use linkweir_wire::civil::date_of_days;
+use linkweir_wire::civil::date_time;
 
 use crate::options::Partition;
 
@@ -27,10 +27,10 @@ pub(crate) const fn span_ns(partition: Partition) -> u64 {
 /// The directory of the records of a moment, below that of the output.
 pub(crate) fn directory(partition: Partition, time_ns: u64) -> PathBuf {
     let seconds = time_ns / SECOND_NS;
-    let (year, month, day) = date_of_days(seconds / 86_400);
+    let [year, month, day, hour, ..] = date_time(seconds.cast_signed());
     let mut directory = PathBuf::from(format!("date={year:04}-{month:02}-{day:02}"));
     if partition == Partition::Hour {
-        directory.push(format!("hour={:02}", seconds / 3_600 % 24));
+        directory.push(format!("hour={hour:02}"));
     }
     directory
 }

@@ -5,7 +5,7 @@ use linkweir_record::flow::{Event, FlowText, History, Protocol};
 use linkweir_record::{
     FlowBatch, FlowKind, FlowRow, HttpBatch, HttpKind, HttpRow, HttpState, RecordKind, Text,
 };
-use linkweir_sink::{Format, OutputOptions, open_sink};
+use linkweir_sink::{Format, OutputOptions, TableOptions, open_sink};
 
 /// 2023-11-14T22:13:20.25Z
 const T0: u64 = 1_700_000_000_250_000_000;
@@ -110,6 +110,37 @@ fn text_is_the_line_of_the_paper() {
 10.0.0.7|40000|192.168.255.1|80||1700000000.354130000||Not Found|404||||
 ";
     assert_eq!(written(Format::Text), expected);
+}
+
+#[test]
+fn local_time_may_be_before_1970() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("out");
+    let options = OutputOptions {
+        table: TableOptions {
+            offset_s: |_| -5 * 3600,
+            ..TableOptions::default()
+        },
+        ..OutputOptions::default()
+    };
+    let mut sink =
+        open_sink::<HttpKind>(path.to_str().unwrap(), Some(Format::Table), options).unwrap();
+    let mut batch = HttpBatch::default();
+    for time in [1_500_000_000, 5 * 3600 * 1_000_000_000] {
+        let at = HttpRow {
+            request_ts_ns: Some(time),
+            ..row()
+        };
+        batch.push(at, &Text::default());
+    }
+    sink.write(&batch).unwrap();
+    sink.finish().unwrap();
+    let table = std::fs::read_to_string(&path).unwrap();
+    let lines: Vec<&str> = table.lines().collect();
+    assert_eq!(lines[1], "-- 1969-12-31, UTC-05:00");
+    assert!(lines[2].starts_with("19:00:01.500 "), "{table}");
+    assert_eq!(lines[3], "-- 1970-01-01, UTC-05:00");
+    assert!(lines[4].starts_with("00:00:00.000 "), "{table}");
 }
 
 #[test]
