@@ -288,7 +288,8 @@ pub(crate) struct StoreArgs {
 
     /// Maximum time to wait for a destination over the network (`kafka://`, `elasticsearch://`, `syslog://`,
     /// `ipfix://`) that takes nothing,
-    /// in the middle of files and at the end of any run; then its records are counted as lost. At most 30 s once you have asked to stop
+    /// in the middle of files and at the end of any run; then its records are counted as lost. At most 30 s once you have asked to stop,
+    /// and 5 s for `--otlp` and `--webhook`
     /// [default: 5min for files, 30s otherwise].
     #[arg(long, value_name = "DURATION", value_parser = units::duration)]
     pub(crate) delivery_timeout: Option<Duration>,
@@ -318,6 +319,11 @@ const FROM_ENVIRONMENT: [(&str, &str); 2] = [
 ];
 
 impl StoreArgs {
+    /// How long the end of a run waits for those whom it only tells of itself.
+    pub(crate) fn end(&self) -> Duration {
+        self.delivery_timeout.unwrap_or(Duration::MAX)
+    }
+
     /// How long a destination over the network is waited for.
     pub(crate) fn timeout(&self, is_live: bool) -> DeliveryTimeout {
         let given = self.delivery_timeout.map(DeliveryTimeout::given);

@@ -53,6 +53,8 @@ pub(crate) struct Subject<'a> {
     pub(crate) has_places: bool,
     /// Hosts with series of their own in `/metrics`.
     pub(crate) metrics_hosts: usize,
+    /// How long the end of the run waits for `--otlp` and `--webhook` (`--delivery-timeout`).
+    pub(crate) end: Duration,
 }
 
 impl<'a> Subject<'a> {
@@ -73,6 +75,7 @@ impl<'a> Subject<'a> {
             pages: None,
             has_places: false,
             metrics_hosts: 0,
+            end: Duration::MAX,
         }
     }
 
@@ -86,6 +89,7 @@ impl<'a> Subject<'a> {
             pages: None,
             has_places: false,
             metrics_hosts: 0,
+            end: Duration::MAX,
         }
     }
 }
@@ -179,8 +183,8 @@ impl<K: Viewed> View<K> {
             kept.map_err(|error| anyhow!("{flag} {}: {error}", path.display()))?;
         }
         shown.serve(args, subject)?;
-        shown.post(args)?;
-        shown.export(args)?;
+        shown.post(args, subject.end)?;
+        shown.export(args, subject.end)?;
         // Last: from now on messages would stand in its way.
         shown.draw(args, subject, signals)?;
         Ok(Self(Some(shown)))
@@ -444,12 +448,13 @@ impl<K: Viewed> Shown<K> {
         Ok(())
     }
 
-    fn post(&mut self, args: &ViewArgs) -> anyhow::Result<()> {
+    fn post(&mut self, args: &ViewArgs, end: Duration) -> anyhow::Result<()> {
         let Some(url) = &args.webhook else {
             return Ok(());
         };
         let options = WebhookOptions {
             urls: vec![url.clone()],
+            end,
             ..WebhookOptions::default()
         };
         let webhook = Webhook::start(options, self.live.clone())
@@ -458,7 +463,7 @@ impl<K: Viewed> Shown<K> {
         Ok(())
     }
 
-    fn export(&mut self, args: &ViewArgs) -> anyhow::Result<()> {
+    fn export(&mut self, args: &ViewArgs, end: Duration) -> anyhow::Result<()> {
         let Some(url) = &args.otlp else {
             return Ok(());
         };
@@ -466,6 +471,7 @@ impl<K: Viewed> Shown<K> {
             url: url.clone(),
             interval: args.otlp_interval,
             clock: wall_clock,
+            end,
         };
         let otlp = Otlp::start(options, self.live.clone(), args.spans.clone())
             .map_err(|error| anyhow!(Wrong(format!("--otlp: {error}"))))?;

@@ -2,6 +2,7 @@
 //! browsers and to Prometheus, [`top`] shows them in a terminal, `Webhook` posts alerts, [`otlp`] sends metrics and spans to a collector.
 #![forbid(unsafe_code)]
 
+mod background;
 pub mod otlp;
 mod served;
 mod server;

@@ -12,14 +12,14 @@
 //! against Mozilla's roots.
 
 use std::path::PathBuf;
-use std::sync::atomic::Ordering;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::thread::JoinHandle;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use serde::Serialize;
 use thiserror::Error;
 
+use crate::background::{Background, LONGEST_END, NO_RESPONSE, Stop};
 use linkweir_live::alert::AlertEvent;
 use linkweir_live::{Kind, LiveOf};
 use linkweir_post::{CertificatesError, Client, Response, is_http};
@@ -44,6 +44,8 @@ pub struct WebhookOptions {
     pub first_break: Duration,
     /// PEM file of certificates to trust instead of the system's.
     pub ca_file: Option<PathBuf>,
+    /// How long the end of the run waits for the receivers: at most 5 s.
+    pub end: Duration,
 }
 
 impl Default for WebhookOptions {
@@ -54,6 +56,7 @@ impl Default for WebhookOptions {
             attempts: 5,
             first_break: Duration::from_secs(1),
             ca_file: None,
+            end: LONGEST_END,
         }
     }
 }
@@ -87,11 +90,10 @@ struct Body<'a> {
     version: &'static str,
 }
 
-/// Posts alerts until dropped. Dropping it gives the last events one attempt each.
+/// Posts alerts until dropped. Dropping it gives the last events one attempt each, and counts as missed what is not taken in time.
 #[derive(Debug)]
 pub struct Webhook {
-    stop: Option<Sender<()>>,
-    thread: Option<JoinHandle<()>>,
+    _thread: Background,
 }
 
 impl Webhook {
@@ -106,24 +108,17 @@ impl Webhook {
             }
         }
         let client = Client::new(options.timeout, options.ca_file.as_deref())?;
-        let (stop, stopped) = channel();
-        let thread = std::thread::Builder::new()
-            .name("webhook".to_owned())
-            .spawn(move || post_all(&client, &options, &live, &stopped))?;
-        Ok(Self {
-            stop: Some(stop),
-            thread: Some(thread),
-        })
-    }
-}
-
-impl Drop for Webhook {
-    fn drop(&mut self) {
-        drop(self.stop.take());
-        if let Some(thread) = self.thread.take() {
-            // A panic in the thread must not become one of the run.
-            thread.join().ok();
-        }
+        let done = Arc::<AtomicU64>::default();
+        let (counted, reached, end) = (live.clone(), Arc::clone(&done), options.end);
+        let post = move |stop: &Stop| post_all(&client, &options, &live, &done, stop);
+        let give_up = move || {
+            let counts = counted.webhook_counts();
+            let left = counted.events_after(reached.load(Ordering::Acquire)).len();
+            counts.missed.fetch_add(left as u64, Ordering::Relaxed);
+            counts.first_failure.get_or_init(|| NO_RESPONSE.to_owned());
+        };
+        let thread = Background::start("webhook", end, post, give_up)?;
+        Ok(Self { _thread: thread })
     }
 }
 
@@ -158,33 +153,31 @@ pub(crate) fn post(
     }
 }
 
-/// Waits for the length of a break; says whether to go on.
-fn rest(stopped: &Receiver<()>, length: Duration) -> bool {
-    matches!(stopped.recv_timeout(length), Err(RecvTimeoutError::Timeout))
-}
-
+/// Posts all events; the number of the last one of which it is known what became of it is in `done`.
 fn post_all<K: Kind>(
     client: &Client,
     options: &WebhookOptions,
     live: &LiveOf<K>,
-    stopped: &Receiver<()>,
+    done: &AtomicU64,
+    stop: &Stop,
 ) {
     let mut after = 0;
     let counts = live.webhook_counts();
     let mut is_running = true;
     while is_running {
         let events = live.wait_event(after, LOOK);
-        is_running = rest(stopped, Duration::ZERO);
+        is_running = stop.rest(Duration::ZERO);
         // An ended run wakes every wait at once.
         if events.is_empty() && is_running && live.is_finished() {
-            is_running = rest(stopped, LOOK);
+            is_running = stop.rest(LOOK);
         }
         for (number, event) in events {
             counts
                 .missed
                 .fetch_add(number.saturating_sub(after + 1), Ordering::Relaxed);
             after = number;
-            is_running = deliver(client, options, live, &event, stopped) && is_running;
+            is_running = deliver(client, options, live, &event, stop) && is_running;
+            done.store(number, Ordering::Release);
             if !is_running {
                 break;
             }
@@ -198,13 +191,16 @@ fn post_all<K: Kind>(
             attempts: 1,
             ..options.clone()
         };
-        deliver(client, &once, live, &event, stopped);
-        if counts.failed.load(Ordering::Relaxed) > before {
+        deliver(client, &once, live, &event, stop);
+        done.store(number, Ordering::Release);
+        if stop.is_given_up() || counts.failed.load(Ordering::Relaxed) > before {
             break;
         }
     }
-    let left = live.events_after(after).len() as u64;
-    counts.missed.fetch_add(left, Ordering::Relaxed);
+    if !stop.is_given_up() {
+        let left = live.events_after(after).len() as u64;
+        counts.missed.fetch_add(left, Ordering::Relaxed);
+    }
 }
 
 /// Posts one event to every address; says whether to go on after it.
@@ -213,7 +209,7 @@ fn deliver<K: Kind>(
     options: &WebhookOptions,
     live: &LiveOf<K>,
     event: &AlertEvent,
-    stopped: &Receiver<()>,
+    stop: &Stop,
 ) -> bool {
     let counts = live.webhook_counts();
     let body = Body {
@@ -229,6 +225,9 @@ fn deliver<K: Kind>(
         let mut pause = options.first_break;
         for attempt in 1..=options.attempts.max(1) {
             let (outcome, _) = post(client, url, "application/json", &body);
+            if stop.is_given_up() {
+                return false;
+            }
             if let Outcome::Failed(why) | Outcome::Refused(why) = &outcome {
                 counts.first_failure.get_or_init(|| why.clone());
             }
@@ -239,7 +238,7 @@ fn deliver<K: Kind>(
                 }
                 Outcome::Failed(_) if attempt < options.attempts && is_running => {
                     counts.retries.fetch_add(1, Ordering::Relaxed);
-                    is_running = rest(stopped, pause);
+                    is_running = stop.rest(pause);
                     pause = pause.saturating_mul(2).min(LONGEST_BREAK);
                     // The run has ended in the break: this was not the last attempt, the next is.
                 }
@@ -406,6 +405,26 @@ mod tests {
         let (lost, why) = live.webhook_losses();
         assert_eq!(lost, 2);
         assert!(why.is_some_and(|why| why.contains("refused")), "{why:?}");
+    }
+
+    #[test]
+    fn a_receiver_that_hangs_does_not_hold_up_the_end_of_the_run() {
+        // It takes the connection, and says nothing.
+        let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}/", silent.local_addr().unwrap());
+        let options = WebhookOptions {
+            end: Duration::from_millis(100),
+            ..options(&url)
+        };
+        let live = live();
+        let webhook = Webhook::start(options, live.clone()).unwrap();
+        drops(&live);
+        assert!(live.wait_event(1, Duration::from_secs(5)).len() == 1);
+        let begin = linkweir_sys::wait::monotonic_ns();
+        drop(webhook);
+        let took = Duration::from_nanos(linkweir_sys::wait::monotonic_ns() - begin);
+        assert!(took < Duration::from_secs(2), "{took:?}");
+        assert_eq!(live.webhook_losses(), (2, Some(NO_RESPONSE)));
     }
 
     #[test]

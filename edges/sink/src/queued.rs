@@ -34,8 +34,11 @@ const LOOK: Duration = Duration::from_millis(20);
 /// When to say that the end of the run waits: a multiple of [`LOOK`].
 const TELL_AFTER: Duration = Duration::from_secs(2);
 
-/// How long the thread may take to end once nobody waits any longer.
+/// How long the thread may take to end once everything is there.
 const END: Duration = Duration::from_secs(1);
+
+/// How long it may take once it was given up: to count what it holds.
+const GIVEN_UP_END: Duration = Duration::from_millis(100);
 
 /// Why records are lost that found no room.
 const NO_ROOM: &str = "for which the queue had no room";
@@ -208,7 +211,7 @@ impl<K: RecordKind> Queued<K> {
                     delivery.give_up();
                 }
                 // The thread is in a call of the system, which ends by itself.
-                Some(at) if waited - at >= END => return,
+                Some(at) if waited - at >= GIVEN_UP_END => return,
                 _ => {}
             }
             if waited == TELL_AFTER && given_up.is_none() {
@@ -438,5 +441,30 @@ mod tests {
         }
         sink.finish().unwrap();
         assert_eq!(sink.losses().count, 500);
+    }
+
+    /// In a call of the system that ends in its own time.
+    struct Hung;
+
+    impl Deliver<HttpKind> for Hung {
+        fn deliver(&mut self, _: &HttpBatch, _: &Delivery) {
+            std::thread::park_timeout(Duration::from_secs(60));
+        }
+
+        fn finish(&mut self, _: &Delivery) {}
+    }
+
+    #[test]
+    fn a_thread_that_hangs_does_not_hold_up_the_end_of_the_run() {
+        for is_live in [false, true] {
+            let mut sink = Queued::start("x", Hung, &options(is_live, 200)).unwrap();
+            sink.write(&batch(10)).unwrap();
+            let begin = linkweir_sys::wait::monotonic_ns();
+            sink.finish().unwrap();
+            let took = Duration::from_nanos(linkweir_sys::wait::monotonic_ns() - begin);
+            assert!(took < Duration::from_secs(1), "{took:?}");
+            let lost = sink.delivery.lost();
+            assert_eq!(lost.causes, [(GIVEN_UP.to_owned(), 10)]);
+        }
     }
 }

@@ -189,7 +189,11 @@ fn start_view(
     signals: &Signals,
 ) -> anyhow::Result<View<GatewayKind>> {
     let source = format!("gateway {}", config.path.display());
-    View::start(&args.view, &Subject::service(&source), signals)
+    let subject = Subject {
+        end: args.output.store.end(),
+        ..Subject::service(&source)
+    };
+    View::start(&args.view, &subject, signals)
 }
 
 fn say_ready(config: &GatewayConfig) {

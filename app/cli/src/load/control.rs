@@ -95,7 +95,10 @@ pub(super) fn subject(args: &LoadArgs) -> Subject<'_> {
         .into_iter()
         .filter(|(flag, _)| *flag != "-w")
         .collect();
-    Subject::of_run(&args.url, true, &args.output.write, &files)
+    Subject {
+        end: args.output.store.end(),
+        ..Subject::of_run(&args.url, true, &args.output.write, &files)
+    }
 }
 
 /// Looks at the workers.

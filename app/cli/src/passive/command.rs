@@ -225,6 +225,7 @@ pub(crate) fn start_view<K: Viewed + Mergeable>(
     let subject = Subject {
         pages,
         metrics_hosts: flags.metrics_hosts,
+        end: flags.output.store.end(),
         has_places: flags.page.is_some_and(|page| !page.geoip.is_empty()),
         ..Subject::of_run(&source, flags.is_live(), destinations, &flags.written())
     };

@@ -306,6 +306,25 @@ fn a_span_is_in_the_trace_of_its_request() {
 }
 
 #[test]
+fn a_receiver_that_hangs_is_waited_for_no_longer_than_asked() {
+    // It takes the connection, and says nothing.
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", silent.local_addr().unwrap());
+    let words = ["-w", "/dev/null", "--otlp", &url, "--summary", "-"];
+    let words = [&words[..], &["--delivery-timeout", "200ms"]].concat();
+    let begin = std::time::Instant::now();
+    let ran = http(&demo(), &words).exits(1);
+    let took = begin.elapsed();
+    let summary: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+    let lost = &summary["dropped"]["sink"];
+    assert_eq!(lost["otlp_spans"], 800, "{summary}");
+    assert_eq!(lost["otlp_metrics"], 1, "{summary}");
+    let said = "messages with metrics not delivered: 1, spans: 800";
+    ran.says(said).says("no response before the end of the run");
+    assert!(took < std::time::Duration::from_secs(4), "{took:?}");
+}
+
+#[test]
 fn what_is_not_delivered_is_said_and_counted() {
     // Taken, and closed again: nobody listens there.
     let closed = TcpListener::bind("127.0.0.1:0").unwrap();

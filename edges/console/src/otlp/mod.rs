@@ -9,8 +9,7 @@ mod spans;
 mod wire;
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::thread::JoinHandle;
+use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
 use linkweir_live::{Kind, LiveOf};
@@ -20,6 +19,7 @@ use thiserror::Error;
 use self::spans::Ready;
 pub use self::spans::SpanQueue;
 use self::wire::Message;
+use crate::background::{Background, NO_RESPONSE, Stop};
 use crate::webhook::{Outcome, WebhookError, post};
 
 /// How long the thread waits for spans before it looks for an interval or the end.
@@ -38,6 +38,8 @@ pub struct OtlpOptions {
     pub interval: Duration,
     /// Nanoseconds since the epoch, by the clock of the wall.
     pub clock: fn() -> u64,
+    /// How long the end of the run waits for the receiver: at most 5 s, the time for one attempt.
+    pub end: Duration,
 }
 
 /// Why the exporter did not start.
@@ -59,11 +61,10 @@ struct Origin {
     source: String,
 }
 
-/// Sends until dropped; dropping it sends what is left.
+/// Sends until dropped; dropping it sends what is left, and counts as lost what is not taken in time.
 #[derive(Debug)]
 pub struct Otlp {
-    stop: Option<Sender<()>>,
-    thread: Option<JoinHandle<()>>,
+    _thread: Background,
 }
 
 impl Otlp {
@@ -81,6 +82,7 @@ impl Otlp {
         }
         let client = Client::new(TIMEOUT, None).map_err(WebhookError::from)?;
         let base = options.url.trim_end_matches('/');
+        let (end, counted, given_up) = (options.end, live.clone(), spans.clone());
         let exporter = Exporter {
             client,
             metrics_url: format!("{base}/v1/metrics"),
@@ -95,25 +97,17 @@ impl Otlp {
             live,
             spans,
         };
-        let (stop, stopped) = channel();
-        let thread = std::thread::Builder::new()
-            .name("otlp".to_owned())
-            .spawn(move || exporter.run(&stopped))
+        let give_up = move || {
+            let counts = counted.export_counts();
+            let left = given_up.give_up() + given_up.take_lost();
+            count(&counts.spans, left, left);
+            // The last message: every run ends with one.
+            count(&counts.metrics, 1, 1);
+            counts.first_failure.get_or_init(|| NO_RESPONSE.to_owned());
+        };
+        let thread = Background::start("otlp", end, move |stop| exporter.run(stop), give_up)
             .map_err(WebhookError::from)?;
-        Ok(Self {
-            stop: Some(stop),
-            thread: Some(thread),
-        })
-    }
-}
-
-impl Drop for Otlp {
-    fn drop(&mut self) {
-        drop(self.stop.take());
-        if let Some(thread) = self.thread.take() {
-            // A panic in the thread must not become one of the run.
-            thread.join().ok();
-        }
+        Ok(Self { _thread: thread })
     }
 }
 
@@ -151,7 +145,7 @@ struct Exporter<K: Kind> {
 }
 
 impl<K: Kind> Exporter<K> {
-    fn run(&self, stopped: &Receiver<()>) {
+    fn run(&self, stop: &Stop) {
         let interval = u64::try_from(self.options.interval.as_nanos()).unwrap_or(u64::MAX);
         let mut due = self.start.saturating_add(interval);
         loop {
@@ -162,45 +156,56 @@ impl<K: Kind> Exporter<K> {
             } else {
                 LOOK
             };
-            let is_over = !rest(stopped, wait);
+            let is_over = !stop.rest(wait);
             self.count_lost();
-            if let Some(ready) = first {
-                self.send_spans(&ready, stopped);
-            }
             if is_over {
-                self.send_last(stopped);
+                return self.send_last(first, stop);
+            }
+            if let Some(ready) = first {
+                self.send_spans(&ready, stop);
             }
             let now = (self.options.clock)();
-            if is_over || now >= due {
+            if now >= due {
                 due = now.saturating_add(interval);
-                self.send_metrics(now, stopped);
-            }
-            if is_over {
-                return;
+                self.send_metrics(now, stop);
             }
         }
     }
 
-    /// The run has ended: one attempt for each batch that is left, and none after the first that fails.
-    fn send_last(&self, stopped: &Receiver<()>) {
+    /// The run has ended: one attempt for each batch that is left and for the metrics, and none after the first that fails.
+    fn send_last(&self, first: Option<Ready>, stop: &Stop) {
         let mut is_taken = true;
-        for ready in self.waiting.iter().flat_map(Receiver::try_iter) {
+        let left = self.waiting.iter().flat_map(Receiver::try_iter);
+        for ready in first.into_iter().chain(left) {
             if is_taken {
-                is_taken = self.send_spans(&ready, stopped);
+                is_taken = self.send_spans(&ready, stop);
             } else {
-                let counts = &self.live.export_counts().spans;
-                count(counts, ready.count, ready.count);
+                self.settle(ready.count, ready.count);
             }
         }
         self.count_lost();
+        if is_taken {
+            self.send_metrics((self.options.clock)(), stop);
+        } else if !stop.is_given_up() {
+            count(&self.live.export_counts().metrics, 1, 1);
+        }
     }
 
-    fn send_metrics(&self, now: u64, stopped: &Receiver<()>) {
+    fn send_metrics(&self, now: u64, stop: &Stop) {
         let values = self.live.metric_values();
         let body = metrics::request(&values, &self.origin, self.start, now);
-        let refused = self.send(&self.metrics_url, &body, stopped);
-        let counts = &self.live.export_counts().metrics;
-        count(counts, 1, u64::from(refused.is_none()));
+        let refused = self.send(&self.metrics_url, &body, stop);
+        if !stop.is_given_up() {
+            let counts = &self.live.export_counts().metrics;
+            count(counts, 1, u64::from(refused.is_none()));
+        }
+    }
+
+    /// Counts spans that were sent, unless they were given up.
+    fn settle(&self, all: u64, of_them_lost: u64) {
+        if self.spans.settle(all) {
+            count(&self.live.export_counts().spans, all, of_them_lost);
+        }
     }
 
     /// Counts the spans that found no room.
@@ -210,7 +215,7 @@ impl<K: Kind> Exporter<K> {
     }
 
     /// Sends a batch; says whether the receiver took the message.
-    fn send_spans(&self, ready: &Ready, stopped: &Receiver<()>) -> bool {
+    fn send_spans(&self, ready: &Ready, stop: &Stop) -> bool {
         let mut request = Message::default();
         request.within(1, |resource| {
             head(resource, &self.origin);
@@ -219,20 +224,19 @@ impl<K: Kind> Exporter<K> {
                 spans.0.extend_from_slice(&ready.fields);
             });
         });
-        let refused = self.send(&self.spans_url, &request.0, stopped);
-        let counts = &self.live.export_counts().spans;
-        count(counts, ready.count, refused.unwrap_or(ready.count));
+        let refused = self.send(&self.spans_url, &request.0, stop);
+        self.settle(ready.count, refused.unwrap_or(ready.count));
         refused.is_some()
     }
 
     /// Sends a message; gives how much of it was refused, `None` where it was not taken.
-    fn send(&self, url: &str, body: &[u8], stopped: &Receiver<()>) -> Option<u64> {
+    fn send(&self, url: &str, body: &[u8], stop: &Stop) -> Option<u64> {
         let mut is_second = false;
         loop {
             let (outcome, response) = post(&self.client, url, "application/x-protobuf", body);
             let why = match outcome {
                 Outcome::Taken => return Some(wire::refused(&response)),
-                Outcome::Failed(_) if !is_second && rest(stopped, BREAK) => {
+                Outcome::Failed(_) if !is_second && stop.rest(BREAK) => {
                     is_second = true;
                     continue;
                 }
@@ -248,9 +252,4 @@ impl<K: Kind> Exporter<K> {
 fn count([taken, lost]: &[AtomicU64; 2], all: u64, of_them_lost: u64) {
     taken.fetch_add(all.saturating_sub(of_them_lost), Ordering::Relaxed);
     lost.fetch_add(of_them_lost.min(all), Ordering::Relaxed);
-}
-
-/// Waits for the length of a break; says whether to go on.
-fn rest(stopped: &Receiver<()>, length: Duration) -> bool {
-    matches!(stopped.recv_timeout(length), Err(RecvTimeoutError::Timeout))
 }

@@ -44,6 +44,8 @@ struct Shared {
     sender: SyncSender<Ready>,
     receiver: Mutex<Option<Receiver<Ready>>>,
     lost: AtomicU64,
+    /// Spans that were handed over and of which nobody knows yet what became of them.
+    waiting: AtomicU64,
 }
 
 /// Where spans wait for the exporter. A clone is another handle on the same.
@@ -57,6 +59,7 @@ impl Default for SpanQueue {
             sender,
             receiver: Mutex::new(Some(receiver)),
             lost: AtomicU64::new(0),
+            waiting: AtomicU64::new(0),
         }))
     }
 }
@@ -86,6 +89,20 @@ impl SpanQueue {
     pub(super) fn take_lost(&self) -> u64 {
         self.0.lost.swap(0, Ordering::Relaxed)
     }
+
+    /// What became of so many is known now; false where they were given up before.
+    pub(super) fn settle(&self, count: u64) -> bool {
+        let less = |waiting: u64| waiting.checked_sub(count);
+        let waiting = &self.0.waiting;
+        waiting
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, less)
+            .is_ok()
+    }
+
+    /// Spans that still wait; they are given up.
+    pub(super) fn give_up(&self) -> u64 {
+        self.0.waiting.swap(0, Ordering::Relaxed)
+    }
 }
 
 #[derive(Debug)]
@@ -104,9 +121,12 @@ impl SpanSink {
             fields: std::mem::take(&mut self.batch.0),
             count: std::mem::take(&mut self.count),
         };
-        let sent = self.queue.0.sender.try_send(ready);
+        let shared = &self.queue.0;
+        shared.waiting.fetch_add(ready.count, Ordering::Relaxed);
+        let sent = shared.sender.try_send(ready);
         if let Err(TrySendError::Full(ready) | TrySendError::Disconnected(ready)) = sent {
-            self.queue.0.lost.fetch_add(ready.count, Ordering::Relaxed);
+            self.queue.settle(ready.count);
+            shared.lost.fetch_add(ready.count, Ordering::Relaxed);
         }
     }
 }
