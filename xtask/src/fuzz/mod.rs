@@ -6,6 +6,7 @@
 //! memory without bounds. `--asan` takes nightly and its address sanitizer.
 
 mod conversations;
+mod messages;
 mod seeds;
 
 use crate::Outcome;
