@@ -5,13 +5,16 @@
 //! batches from Parquet and Arrow.
 
 mod json;
+mod scan;
 
 use std::marker::PhantomData;
 use std::net::{IpAddr, Ipv6Addr};
 
-pub use json::{LineError, Lines, members};
+pub use json::{Lines, members};
+pub use scan::LineError;
 
 use crate::ddl::KindSchema;
+use crate::header::header_of_column;
 use crate::line::LineCell;
 use crate::schema::{Endpoint, Field, FieldType, RecordBatch, RecordKind, Value, ZeekColumn};
 
