@@ -63,6 +63,13 @@ fn column_of(name: &str) -> String {
     name.chars().map(plain).collect()
 }
 
+/// The name of the field whose value a column `req_NAME` or `resp_NAME` has, as far as the column tells it.
+#[must_use]
+pub fn header_of_column(column: &str) -> Option<&str> {
+    let name = column.strip_prefix("req_");
+    name.or_else(|| column.strip_prefix("resp_"))
+}
+
 impl HeaderNames {
     /// Names in letters of any case; one that comes again counts once.
     ///

@@ -39,7 +39,7 @@ pub use gateway::{
     GatewayBatch, GatewayEvent, GatewayEventKind, GatewayKind, GatewayRow, GatewayText,
 };
 pub use half::{HalfBatch, HalfKind, HalfRow, HttpHalf};
-pub use header::{HeaderError, HeaderNames};
+pub use header::{HeaderError, HeaderNames, header_of_column};
 pub use http::{HttpBatch, HttpKind, HttpRow, HttpState, HttpTransaction, Text};
 pub use line::{Cell, LineCell};
 pub use load::{LoadBatch, LoadKind, LoadRow, LoadSession};

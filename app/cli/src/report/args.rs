@@ -10,7 +10,7 @@ use crate::files::OverwriteArgs;
 use crate::units::{self, Moment};
 
 const AFTER_HELP: &str = "Examples:
-  linkweir report http.jsonl.gz --by host --by url
+  linkweir report http.jsonl.gz --by host,status --by url
   linkweir report /data/http --from 2026-11-27T08:00:00Z --to 2026-11-27T09:00:00Z --report morning.html
   linkweir report /data/http --where 'host = shop.test and status >= 500' --records
   linkweir report --compare before/ after/ --by url
@@ -44,9 +44,9 @@ pub(crate) struct ReportArgs {
     #[arg(long, value_name = "KIND")]
     pub(crate) kind: Option<String>,
 
-    /// Group records by this column, or by `host`, `url`, `client`, `server`, `country`; may be repeated, and a table is made for
-    /// each [default: those of the kind, such as host, url, client and server].
-    #[arg(long, value_name = "COLUMN,...", value_delimiter = ',')]
+    /// Group records by this column, or by `host`, `url`, `client`, `server`, `country`, or by several together (`host,status`); may be
+    /// repeated, and a table is made for each [default: those of the kind, such as host, url, client and server].
+    #[arg(long, value_name = "COLUMN,...")]
     pub(crate) by: Vec<String>,
 
     /// Rows of a table, and records in the list of the slowest.

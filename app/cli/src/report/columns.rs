@@ -55,6 +55,11 @@ pub(super) fn open(opened: Opened) -> anyhow::Result<(Columns, Option<&'static s
 }
 
 impl Columns {
+    /// The names of all.
+    pub(super) fn names(&self) -> &[String] {
+        &self.described.columns
+    }
+
     /// Hands on all records.
     pub(super) fn read<K: RecordKind>(
         self,

@@ -5,7 +5,9 @@ use std::ops::ControlFlow;
 use linkweir_engine::Outputs;
 use linkweir_record::{RecordBatch as _, RecordKind, Stored, StoredBatch};
 
-use super::{Choice, ReportArgs, Set};
+use super::ReportArgs;
+use super::choice::Choice;
+use super::set::Set;
 use crate::exit::{Exit, warn};
 use crate::outputs::{self, destinations};
 

@@ -8,7 +8,9 @@ use anyhow::{Context, anyhow, bail};
 use linkweir_capture::files_below;
 use linkweir_record::human::counted;
 use linkweir_record::stored::{Lines, kind_of, members};
-use linkweir_record::{RecordBatch as _, RecordKind, StoredBatch};
+use linkweir_record::{
+    HeaderNames, HttpKind, RecordBatch as _, RecordKind, StoredBatch, header_of_column,
+};
 
 use super::columns::{self, Columns};
 use crate::exit::Wrong;
@@ -20,6 +22,9 @@ const BATCH: usize = 512;
 const MAX_LINE: usize = 4 << 20;
 /// Lines at the beginning of a file by which its kind is recognised.
 const FIRST_LINES: usize = 16;
+
+/// Columns with header fields in a file: those of requests and of responses.
+const MAX_HEADERS: usize = 2 * linkweir_record::header::MAX_NAMES;
 
 /// Takes a batch, the name of its file, and the line or row of each record of it; says whether there may be more.
 pub(super) type Each<'a, K> =
@@ -81,6 +86,8 @@ pub(super) struct Input {
     pub(super) name: String,
     form: Form,
     pub(super) kind: &'static str,
+    /// Names of columns with header fields (`linkweir http --header`).
+    pub(super) headers: Vec<String>,
 }
 
 enum Form {
@@ -152,6 +159,7 @@ impl Input {
                 }),
                 Ok((columns, Some(kind))) => Found::Input(Box::new(Self {
                     name,
+                    headers: of_headers(columns.names()),
                     form: Form::Columns(columns),
                     kind,
                 })),
@@ -166,6 +174,7 @@ impl Input {
             if let Some(kind) = kind {
                 return Ok(Found::Input(Box::new(Self {
                     name: opened.name.clone(),
+                    headers: of_headers(&names),
                     form: Form::Lines(opened),
                     kind,
                 })));
@@ -190,6 +199,28 @@ impl Input {
         };
         Ok((source, flow))
     }
+}
+
+/// Those of columns with header fields.
+fn of_headers(names: &[String]) -> Vec<String> {
+    let names = names.iter();
+    let names = names.filter(|name| header_of_column(name).is_some());
+    names.take(MAX_HEADERS).cloned().collect()
+}
+
+/// Makes columns with header fields ones of HTTP transactions, as `--header` did when they were written; as many as a run may choose.
+pub(super) fn choose_headers<'a>(columns: impl Iterator<Item = &'a String>) {
+    let mut names = Vec::new();
+    for name in columns.filter_map(|column| header_of_column(column)) {
+        names.push(name.to_owned());
+        // One that is not a valid name, or too many, stays a column that this version does not know.
+        if HeaderNames::new(&names).is_err() {
+            names.pop();
+        }
+    }
+    let chosen = HeaderNames::new(&names).unwrap_or_default();
+    // Nobody has chosen others before: the command has no flag for it.
+    let _chosen = chosen.is_empty() || HttpKind::choose_headers(&chosen);
 }
 
 pub(super) fn kind_named(name: &str) -> Option<&'static str> {

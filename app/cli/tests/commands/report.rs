@@ -182,7 +182,13 @@ fn the_records_behind_a_row_are_as_many_as_it_says_and_come_back_whole() {
     let words = [
         "h.jsonl",
         "--by",
-        "url,status_code,user_agent,ttlb",
+        "url",
+        "--by",
+        "ttlb",
+        "--by",
+        "host,status_code,user_agent",
+        "--by",
+        "url,client,server_port",
         "--rows",
         "2",
     ];
@@ -235,6 +241,57 @@ fn the_records_behind_a_row_are_as_many_as_it_says_and_come_back_whole() {
         assert_eq!(found["totals"]["transactions"], want);
         assert_eq!(found["notes"]["records_left_out"], times.len() - want);
     }
+}
+
+#[test]
+fn header_fields_are_columns_of_a_report_too() {
+    let words = ["http", "--header", "User-Agent", "--header", "X-Cache"];
+    let directory = stored(&words, &["h.jsonl", "h.parquet"]);
+    let records = lines(directory.path().join("h.jsonl"));
+    let mut agents: BTreeMap<String, u64> = BTreeMap::new();
+    for record in &records {
+        let agent = record["req_user_agent"].as_str().unwrap_or("(none)");
+        *agents.entry(agent.to_owned()).or_default() += 1;
+    }
+    assert!(agents.len() > 1, "{agents:?}");
+    let mut all = Vec::new();
+    for name in ["h.jsonl", "h.parquet"] {
+        let words = [name, "--by", "req_user_agent", "--rows", "1000"];
+        let found = summary(directory.path(), &words);
+        let rows = found["tables"][0]["rows"].as_array().unwrap().iter();
+        let rows: BTreeMap<String, u64> = rows
+            .map(|row| {
+                let key = row["key"].as_str().unwrap().to_owned();
+                (key, row["transactions"].as_u64().unwrap())
+            })
+            .collect();
+        assert_eq!(rows, agents, "{name}");
+        let (agent, count) = agents.iter().next_back().unwrap();
+        let condition = format!("req_user_agent = \"{agent}\" and not resp_x_cache");
+        let words = [
+            name,
+            "--where",
+            &condition,
+            "--records",
+            "--format",
+            "jsonl",
+            "--fields",
+            "host,req_user_agent",
+        ];
+        let ran = report(directory.path(), &words).exits(0);
+        assert_eq!(ran.stderr, "", "no column is unknown");
+        assert_eq!(ran.stdout.lines().count() as u64, *count);
+        all.push(ran.stdout);
+    }
+    assert_eq!(all[0], all[1]);
+    // What was written so is records again, of the few columns that it has.
+    std::fs::write(directory.path().join("few.jsonl"), &all[0]).unwrap();
+    let found = summary(
+        directory.path(),
+        &["few.jsonl", "--by", "req_user_agent,host"],
+    );
+    assert_eq!(found["kind"], "http_transaction");
+    assert_eq!(found["totals"]["transactions"], all[0].lines().count());
 }
 
 #[test]

@@ -161,7 +161,7 @@ impl StoredReport {
         // In the order of keys among equals.
         all.sort_by_key(|(_, both)| std::cmp::Reverse(weight(both)));
         all.truncate(most);
-        let key = tables[0].key;
+        let key = &tables[0].key;
         let row = |((bytes, is_truncated), both): (Name<'_>, Both<'_>)| {
             let groups = both.map(|of| of.map_or(&none, |(_, group)| group));
             ComparedRow {

@@ -19,14 +19,15 @@ use linkweir_sketch::{BoundedCounts, Coarse, CoarseSeries, LogLinear, Payload, R
 pub use compare::{Compared, ComparedRow, Moved, compare};
 pub use figure::{Figure, KeyRow, Total};
 pub use key::Key;
+use key::Part;
 pub use page::{render_compared, times};
 pub use samples::{Sample, Samples};
 pub use subject::{SUBJECTS, Subject};
 
 /// Keys of a table that are counted one by one.
 const KEYS: usize = 1024;
-/// Longer keys are cut off.
-const KEY_BYTES: usize = 200;
+/// Longer values in keys are cut off.
+const PART_BYTES: usize = 200;
 /// Values of a column of few that are counted one by one.
 const FEW: usize = 256;
 /// Finest bin of what is shown over time, and their greatest number.
@@ -125,7 +126,7 @@ pub struct StoredReport {
 }
 
 impl StoredReport {
-    /// A report of nothing yet, with a table for each word of `by` (none: those of the subject), and the `rows` slowest records.
+    /// A report of nothing yet, with a table for each key of `by` ([`Key::named`]; none: those of the subject), and the `rows` slowest records.
     ///
     /// # Errors
     /// What is wrong with a word.
@@ -145,10 +146,11 @@ impl StoredReport {
         let default: Vec<String> = subject.by.iter().map(|by| (*by).to_owned()).collect();
         let by = if by.is_empty() { &default } else { by };
         let table = |by: &String| {
+            let key = Key::named::<K>(subject, by)?;
             Ok(Table {
                 by: by.clone(),
-                key: Key::named::<K>(subject, by)?,
-                groups: TopK::new(KEYS, KEY_BYTES),
+                groups: TopK::new(KEYS, key.max_bytes()),
+                key,
             })
         };
         Ok(Self {
@@ -231,7 +233,8 @@ impl StoredReport {
             }
         }
         for (counts, column) in self.counts.iter_mut().zip(&self.columns.counts) {
-            Key::Column(*column).of(view, &mut self.key);
+            self.key.clear();
+            Part::Column(*column).push(view, &mut self.key);
             if !self.key.is_empty() {
                 counts.record(&self.key);
             }

@@ -285,14 +285,17 @@ impl<K: RecordKind> RecordKind for Stored<K> {
     }
 }
 
-/// The kind whose columns have these names: that with the most of them, of at least half of them.
+/// The kind whose columns have these names: that with the most of them, of at least half of them. Columns of header fields, which a
+/// run chooses, say nothing.
 #[must_use]
 pub fn kind_of<S: AsRef<str>>(names: &[S]) -> Option<&'static str> {
+    let names = names.iter().map(AsRef::as_ref);
+    let names: Vec<&str> = names
+        .filter(|name| header_of_column(name).is_none())
+        .collect();
     let known = |schema: &KindSchema| {
         let names = names.iter();
-        names
-            .filter(|name| schema.field(name.as_ref()).is_some())
-            .count()
+        names.filter(|name| schema.field(name).is_some()).count()
     };
     let schemas = KindSchema::all();
     // The first of equals.
