@@ -96,6 +96,10 @@ impl<K: RecordKind> Sink<K> for Chosen<K> {
         self.left_out
     }
 
+    fn close(&mut self) {
+        self.sink.close();
+    }
+
     fn finish(&mut self) -> Result<(), SinkError> {
         self.sink.finish()
     }

@@ -16,6 +16,7 @@ use std::time::Duration;
 use linkweir_engine::{DeliveryTimeout, Sink, SinkError, SinkLosses};
 use linkweir_kafka::{ClientError, Producer, Sent, take_timeout};
 use linkweir_record::{RecordBatch, RecordKind, Topic, TopicError};
+use linkweir_sys::wait::monotonic_ns;
 
 use crate::message::{Message, run_number};
 use crate::options::OutputOptions;
@@ -23,7 +24,7 @@ use crate::options::OutputOptions;
 /// How long reports are waited for before looking again whether there is room.
 const SERVE: Duration = Duration::from_millis(10);
 
-/// When to say that the end of the run waits for the broker: a multiple of [`SERVE`].
+/// When to say that the end of the run waits for the broker.
 const TELL_AFTER: Duration = Duration::from_secs(2);
 
 /// Whether a destination is a topic.
@@ -44,6 +45,8 @@ pub(crate) struct KafkaSink<K> {
     given_up_at: Option<u64>,
     first: Option<String>,
     is_finished: bool,
+    /// When the end of the run began to wait.
+    closed_ns: Option<u64>,
     kind: PhantomData<fn(K)>,
 }
 
@@ -78,6 +81,7 @@ impl<K: RecordKind> KafkaSink<K> {
             given_up_at: None,
             first: None,
             is_finished: false,
+            closed_ns: None,
             kind: PhantomData,
         })
     }
@@ -160,15 +164,22 @@ impl<K: RecordKind> Sink<K> for KafkaSink<K> {
         Ok(())
     }
 
+    fn close(&mut self) {
+        self.closed_ns.get_or_insert_with(monotonic_ns);
+    }
+
     /// Waits until everything is delivered, or for as long as is reasonable.
     fn finish(&mut self) -> Result<(), SinkError> {
         if std::mem::replace(&mut self.is_finished, true) {
             return Ok(());
         }
-        let mut waited = Duration::ZERO;
+        Sink::<K>::close(self);
+        let closed_ns = self.closed_ns.unwrap_or_default();
+        let mut is_told = false;
         self.serve(Duration::ZERO);
         while self.producer.waiting() > 0 {
             let is_stopping = (self.options.is_stopping)();
+            let waited = Duration::from_nanos(monotonic_ns().saturating_sub(closed_ns));
             // A live run may stand without a broker for hours: only what is waited here counts.
             let idle = if self.options.is_live || is_stopping {
                 self.producer.idle().min(waited)
@@ -180,8 +191,8 @@ impl<K: RecordKind> Sink<K> for KafkaSink<K> {
                 break;
             }
             self.serve(SERVE);
-            waited += SERVE;
-            if waited == TELL_AFTER {
+            if waited >= TELL_AFTER && !is_told {
+                is_told = true;
                 (self.options.announce)(&format!(
                     "{}: waiting for the broker to take {} messages, until nothing has come through for {} s",
                     self.destination,

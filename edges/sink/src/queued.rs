@@ -13,6 +13,7 @@ use std::time::Duration;
 use linkweir_engine::{DeliveryTimeout, Sink, SinkError, SinkLosses};
 use linkweir_record::human::thousands;
 use linkweir_record::{RecordBatch, RecordKind};
+use linkweir_sys::wait::monotonic_ns;
 
 use crate::delivery::{Delivery, GIVEN_UP, locked};
 use crate::options::OutputOptions;
@@ -31,7 +32,7 @@ const SPARE: usize = 4;
 /// How long to wait before looking again: at the time, and whether the user has asked to stop.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// When to say that the end of the run waits: a multiple of [`LOOK`].
+/// When to say that the end of the run waits.
 const TELL_AFTER: Duration = Duration::from_secs(2);
 
 /// How long the thread may take to end once everything is there.
@@ -88,6 +89,8 @@ pub(crate) struct Queued<K: RecordKind> {
     wants: fn(&K::View<'_>) -> bool,
     /// Deliveries when a file's records were no longer waited for; `None` while they are.
     given_up_at: Option<u64>,
+    /// When the last record was handed over, and the end of the run began to wait.
+    closed_ns: Option<u64>,
 }
 
 impl<K: RecordKind> Queued<K> {
@@ -134,6 +137,7 @@ impl<K: RecordKind> Queued<K> {
             max_records: MAX_RECORDS,
             wants: |_| true,
             given_up_at: None,
+            closed_ns: None,
         })
     }
 
@@ -183,16 +187,16 @@ impl<K: RecordKind> Queued<K> {
         self.batch.clear();
     }
 
-    /// Waits for the end of the thread, for as long as is reasonable.
-    fn wait(&self) {
+    /// Waits for the end of the thread, for as long as is reasonable since the last record was handed over.
+    fn wait(&self, closed_ns: u64) {
         let delivery = &self.delivery;
-        let mut waited = Duration::ZERO;
         let mut given_up = None;
+        let mut is_told = false;
         let mut state = locked(&self.queue.state);
         while !state.has_ended {
             let changed = self.queue.changed.wait_timeout(state, LOOK);
             (state, _) = changed.unwrap_or_else(PoisonError::into_inner);
-            waited += LOOK;
+            let waited = Duration::from_nanos(monotonic_ns().saturating_sub(closed_ns));
             let is_stopping = (self.is_stopping)();
             let is_all_there = delivery.waiting() == 0;
             let timeout = match is_all_there {
@@ -211,10 +215,11 @@ impl<K: RecordKind> Queued<K> {
                     delivery.give_up();
                 }
                 // The thread is in a call of the system, which ends by itself.
-                Some(at) if waited - at >= GIVEN_UP_END => return,
+                Some(at) if waited.saturating_sub(at) >= GIVEN_UP_END => return,
                 _ => {}
             }
-            if waited == TELL_AFTER && given_up.is_none() {
+            if waited >= TELL_AFTER && given_up.is_none() && !is_told {
+                is_told = true;
                 delivery.say(&format!(
                     "waiting for it to take {} records, until it has taken nothing for {} s",
                     thousands(delivery.waiting()),
@@ -289,15 +294,22 @@ impl<K: RecordKind> Sink<K> for Queued<K> {
         Ok(())
     }
 
+    fn close(&mut self) {
+        if self.closed_ns.is_none() {
+            self.hand_over();
+            locked(&self.queue.state).is_closed = true;
+            self.queue.changed.notify_all();
+            self.closed_ns = Some(monotonic_ns());
+        }
+    }
+
     /// Waits until everything is delivered, or for as long as is reasonable.
     fn finish(&mut self) -> Result<(), SinkError> {
         let Some(thread) = self.thread.take() else {
             return Ok(());
         };
-        self.hand_over();
-        locked(&self.queue.state).is_closed = true;
-        self.queue.changed.notify_all();
-        self.wait();
+        Sink::<K>::close(self);
+        self.wait(self.closed_ns.unwrap_or_default());
         if locked(&self.queue.state).has_ended {
             // A panic of it has ended the program.
             thread.join().ok();
@@ -388,13 +400,13 @@ mod tests {
         let (_open, gate) = channel();
         let mut sink = Queued::start("x", Gate(gate), &options(true, 100)).unwrap();
         sink.max_records = 100;
-        let begin = linkweir_sys::wait::monotonic_ns();
+        let begin = monotonic_ns();
         for _ in 0..50 {
             sink.write(&batch(10)).unwrap();
             sink.flush().unwrap();
         }
         // Waiting would take a look each time.
-        let took = Duration::from_nanos(linkweir_sys::wait::monotonic_ns() - begin);
+        let took = Duration::from_nanos(monotonic_ns() - begin);
         assert!(took < 25 * LOOK, "{took:?}");
         sink.finish().unwrap();
         let losses = sink.losses();
@@ -457,14 +469,21 @@ mod tests {
     #[test]
     fn a_thread_that_hangs_does_not_hold_up_the_end_of_the_run() {
         for is_live in [false, true] {
-            let mut sink = Queued::start("x", Hung, &options(is_live, 200)).unwrap();
-            sink.write(&batch(10)).unwrap();
-            let begin = linkweir_sys::wait::monotonic_ns();
-            sink.finish().unwrap();
-            let took = Duration::from_nanos(linkweir_sys::wait::monotonic_ns() - begin);
-            assert!(took < Duration::from_secs(1), "{took:?}");
-            let lost = sink.delivery.lost();
-            assert_eq!(lost.causes, [(GIVEN_UP.to_owned(), 10)]);
+            // Several are waited for at the same time.
+            let start = || Queued::start("x", Hung, &options(is_live, 500)).unwrap();
+            let mut sinks: Vec<Queued<HttpKind>> = (0..4).map(|_| start()).collect();
+            for sink in &mut sinks {
+                sink.write(&batch(10)).unwrap();
+            }
+            let begin = monotonic_ns();
+            sinks.iter_mut().for_each(Sink::close);
+            for sink in &mut sinks {
+                sink.finish().unwrap();
+                let lost = sink.delivery.lost();
+                assert_eq!(lost.causes, [(GIVEN_UP.to_owned(), 10)]);
+            }
+            let took = Duration::from_nanos(monotonic_ns() - begin);
+            assert!(took < Duration::from_millis(1_500), "{took:?}");
         }
     }
 }

@@ -264,11 +264,17 @@ impl<K: RecordKind> Outputs<K> {
         self.finish()
     }
 
-    /// Completes all that have not failed.
+    /// Completes all that have not failed. Each hears that nothing more comes before the first is waited for.
     ///
     /// # Errors
     /// Where no output is left, also where the last one failed at its end.
     pub fn finish(&mut self) -> Result<(), NoOutput> {
+        for output in &mut self.all {
+            output.with(|sink| {
+                sink.close();
+                Ok(())
+            });
+        }
         self.each(|sink| sink.finish())
     }
 
@@ -418,6 +424,9 @@ mod tests {
         fn rotate(&mut self) -> Result<(), SinkError> {
             self.call("rotate")
         }
+        fn close(&mut self) {
+            self.0.borrow_mut().calls.push("close");
+        }
         fn finish(&mut self) -> Result<(), SinkError> {
             self.call("finish")
         }
@@ -453,7 +462,7 @@ mod tests {
         outputs.rotate().unwrap();
         outputs.finish().unwrap();
         assert_eq!(a.borrow().calls, ["write", "flush"]);
-        let all = ["write", "flush", "write", "rotate", "finish"];
+        let all = ["write", "flush", "write", "rotate", "close", "finish"];
         assert_eq!(b.borrow().calls, all);
         let [first, second] = outputs.losses().try_into().unwrap();
         assert_eq!((first.destination.as_str(), first.count), ("a", 1));

@@ -357,6 +357,10 @@ pub trait Sink<K: RecordKind> {
         0
     }
 
+    /// Nothing more comes, and [`Sink::finish`] follows: a sink whose destination is waited for begins to wait, so that several do at
+    /// the same time.
+    fn close(&mut self) {}
+
     /// Everything has been written: complete the output (rename temporary files, write footers).
     ///
     /// # Errors

@@ -48,6 +48,10 @@ impl<K: RecordKind> Sink<FlowKind> for Beside<K> {
         self.sink.losses()
     }
 
+    fn close(&mut self) {
+        self.sink.close();
+    }
+
     fn finish(&mut self) -> Result<(), SinkError> {
         self.sink.finish()
     }
