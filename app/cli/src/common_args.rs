@@ -102,7 +102,8 @@ pub(crate) struct ViewArgs {
 
     /// Send the metrics of `/metrics` to this receiver of OpenTelemetry (OTLP over HTTP), for example
     /// `http://127.0.0.1:4318`, to which `/v1/metrics` is added; `linkweir http` also sends a span of each transaction
-    /// with a request to `/v1/traces` (with `--sample 1/N`, of the sample). What is not delivered is counted, and never waited for.
+    /// with a request to `/v1/traces` (with `--sample 1/N`, of the sample). What is not delivered is counted; a run
+    /// never waits for it, but at its end at most 5 s.
     #[arg(long, value_name = "URL", value_hint = ValueHint::Url)]
     pub(crate) otlp: Option<String>,
 
