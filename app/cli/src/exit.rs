@@ -3,6 +3,8 @@
 use std::io::Write;
 use std::process::ExitCode;
 
+use linkweir_record::escape::is_unfit;
+
 /// How a run ended (the same for all commands).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Exit {
@@ -57,9 +59,7 @@ pub fn safe(text: &str) -> String {
             safe.push_str("...");
             break;
         }
-        if letter.is_control()
-            || matches!(letter, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-        {
+        if is_unfit(letter) {
             safe.extend(letter.escape_default());
         } else {
             safe.push(letter);

@@ -7,6 +7,8 @@
 use std::fmt::Write;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use linkweir_record::escape::push_hex;
+
 /// The text, which stands in `scratch` where it is not taken as it is.
 #[inline]
 pub(crate) fn valid<'a>(bytes: &'a [u8], scratch: &'a mut String) -> &'a str {
@@ -39,15 +41,9 @@ fn escape(bytes: &[u8], out: &mut String) {
         }
         out.push_str(rest);
         for byte in chunk.invalid() {
-            out.push_str("\\x");
-            out.extend([byte >> 4, byte & 15].map(digit));
+            push_hex(out, *byte);
         }
     }
-}
-
-/// The lower-case hexadecimal digit of a number below 16.
-fn digit(nibble: u8) -> char {
-    char::from_digit(u32::from(nibble), 16).unwrap_or('0')
 }
 
 /// Slots of the memory: a power of two, small enough to stay in the first-level cache.

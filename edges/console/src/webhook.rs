@@ -22,7 +22,7 @@ use thiserror::Error;
 use crate::background::{Background, LONGEST_END, NO_RESPONSE, Stop};
 use linkweir_live::alert::AlertEvent;
 use linkweir_live::{Kind, LiveOf};
-use linkweir_post::{CertificatesError, Client, Response, is_http};
+use linkweir_post::{CertificatesError, Client, Response, is_http, may_pass};
 
 /// How often the thread looks whether it is to stop.
 const LOOK: Duration = Duration::from_millis(500);
@@ -142,10 +142,8 @@ pub(crate) fn post(
             let why = format!("the receiver answers with status {status}");
             let outcome = match status {
                 200..=299 => Outcome::Taken,
-                // Too slow or too many: those pass.
-                408 | 425 | 429 => Outcome::Failed(why),
-                300..=499 => Outcome::Refused(why),
-                _ => Outcome::Failed(why),
+                status if may_pass(status) => Outcome::Failed(why),
+                _ => Outcome::Refused(why),
             };
             (outcome, body)
         }

@@ -2,6 +2,7 @@
 
 use std::fmt::{Display, Write as _};
 
+use linkweir_record::human::exact_seconds;
 use linkweir_sketch::LogLinear;
 
 use crate::points::{Metric, Point, add_sample};
@@ -197,11 +198,6 @@ pub(crate) fn collect<S>(all: &mut Vec<Metric>, families: &[Family<S>], said: &S
             });
         }
     }
-}
-
-/// Seconds with all nine digits of the nanoseconds.
-pub(crate) fn exact_seconds(nanos: u128) -> String {
-    format!("{}.{:09}", nanos / 1_000_000_000, nanos % 1_000_000_000)
 }
 
 /// A histogram with fixed bounds, cumulative over a run. The caller brings the bounds: pairs of a bound and of its text.

@@ -8,9 +8,10 @@ use std::fmt::Display;
 use linkweir_record::GatewayKind;
 use linkweir_record::gateway::GatewayEventKind;
 
-use crate::exposition::{Samples, exact_seconds, families};
+use crate::exposition::{Samples, families};
 use crate::gateway::{ApplicationStatus, GatewayStatus, QueueStatus, ScannerStatus, VaultStatus};
 use crate::kind::Records;
+use linkweir_record::human::exact_seconds;
 
 /// Upper bounds of the buckets of file sizes, and as Prometheus writes them, bytes: from a thumbnail to
 /// the image of a disk.

@@ -1,25 +1,14 @@
 //! Text from the network, made fit for people's screens and for JSON; figures for people, as on the web
 //! page: three significant digits.
 
-use std::fmt::Write as _;
-
+use linkweir_record::escape::{is_unfit, push_hex};
 pub use linkweir_record::human::{thousands, to_f64};
-
-/// Whether a character could act on a terminal, break a line or turn the direction of text.
-fn is_unfit(c: char) -> bool {
-    c.is_control()
-        || matches!(c, '\u{200e}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
-}
 
 /// Valid UTF-8 without control characters: every byte that is not part of valid UTF-8, or is part of
 /// a control character or of one that turns the direction of text, becomes `\xHH`.
 #[must_use]
 pub fn clean(bytes: &[u8]) -> String {
     let mut out = String::with_capacity(bytes.len());
-    let push_hex = |out: &mut String, byte: u8| {
-        // Writing to a String cannot fail.
-        write!(out, "\\x{byte:02x}").ok();
-    };
     for chunk in bytes.utf8_chunks() {
         for c in chunk.valid().chars() {
             if is_unfit(c) {

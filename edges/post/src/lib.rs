@@ -42,6 +42,13 @@ pub struct Response {
     pub body: Vec<u8>,
 }
 
+/// Whether a status code says that the same request may be taken later: too slow, too many, or a fault of the server's own (RFC 9110
+/// sec. 15.5.9 and 15.6, RFC 8470 sec. 5.2, RFC 6585 sec. 4).
+#[must_use]
+pub const fn may_pass(status: u16) -> bool {
+    matches!(status, 408 | 425 | 429 | 500..=599)
+}
+
 /// Sends requests; keeps connections open between them. It follows no redirect: that would send what it posts to somebody
 /// the user has not named.
 #[derive(Debug)]

@@ -6,7 +6,9 @@ use super::ReportMeta;
 use super::http::HttpReport;
 use super::page::{BarRow, Page, bar_table, escape};
 use super::plot::{Axis, Marks, Plot, Scale, Series, Unit};
-use linkweir_record::human::{counted, moment, percent, scaled, span, thousands, to_f64};
+use linkweir_record::human::{
+    counted, exact_seconds, moment, percent, scaled, span, thousands, to_f64,
+};
 
 /// Rows of the tables of hosts and URLs.
 pub(super) const TOP_ROWS: usize = 15;
@@ -280,7 +282,7 @@ pub(super) fn percentile_bars(times: &LogLinear, noun: &str) -> String {
             key: name.to_owned(),
             share: (log(nanos) - low) / (high - low),
             class: "",
-            cells: vec![span(nanos), seconds(nanos)],
+            cells: vec![span(nanos), exact_seconds(u128::from(nanos))],
         })
         .collect();
     let note = format!(
@@ -361,10 +363,6 @@ pub(super) fn name_of(key: &[u8], is_truncated: bool) -> String {
     } else {
         name
     }
-}
-
-fn seconds(nanos: u64) -> String {
-    format!("{}.{:09}", nanos / 1_000_000_000, nanos % 1_000_000_000)
 }
 
 /// A span known within an eighth.

@@ -10,7 +10,7 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use linkweir_engine::{Sink, SinkError};
-use linkweir_post::{Client, Response};
+use linkweir_post::{Client, Response, may_pass};
 use linkweir_record::{RecordBatch as _, RecordKind};
 use percent_encoding::percent_decode_str;
 use serde::Deserialize;
@@ -260,11 +260,6 @@ struct ItemError {
     kind: String,
 }
 
-/// Whether a status says that there is room later.
-const fn is_busy(status: u16) -> bool {
-    matches!(status, 408 | 425 | 429 | 500..=599)
-}
-
 impl Bulk {
     fn add<K: RecordKind>(&mut self, view: &K::View<'_>) {
         self.message.encode::<K>(view);
@@ -340,7 +335,7 @@ impl Bulk {
             match create.status {
                 // 409: a request before this one has arrived, but not its answer.
                 200..=299 | 409 => delivered += 1,
-                status if is_busy(status) => {
+                status if may_pass(status) => {
                     busy = Some(status);
                     again.push(at);
                 }

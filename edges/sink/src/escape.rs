@@ -3,6 +3,8 @@
 //! A field is first tested as a whole (sixteen bytes a step, no early exit, so that it vectorises);
 //! nearly all fields are clean and are copied in one piece.
 
+use linkweir_record::escape::hex;
+
 /// A short text that is written again and again: copied in whole blocks, of which what is too much is cut
 /// off again, which is cheaper than to copy just so many bytes.
 #[derive(Debug)]
@@ -56,18 +58,6 @@ pub(crate) fn is_clean(bytes: &[u8], is_special: impl Fn(u8) -> bool) -> bool {
         return !(fold(first) | fold(last));
     }
     !fold(bytes)
-}
-
-/// The two lower-case hexadecimal digits of a byte.
-pub const fn hex(byte: u8) -> [u8; 2] {
-    const fn digit(nibble: u8) -> u8 {
-        if nibble < 10 {
-            b'0' + nibble
-        } else {
-            b'a' + nibble - 10
-        }
-    }
-    [digit(byte >> 4), digit(byte & 15)]
 }
 
 /// Bytes that are no text, as lower-case hexadecimal digits.

@@ -6,9 +6,10 @@
 //! does a backslash that is followed by `x` and two hexadecimal digits. The original bytes are
 //! thus had back by replacing every `\xHH` of the decoded string by that byte.
 
+use linkweir_record::escape::hex;
 use linkweir_record::{RecordKind, Value};
 
-use crate::escape::{Piece, hex, is_clean, push_digits};
+use crate::escape::{Piece, is_clean, push_digits};
 use crate::format::{Encoder, Shapes, all_columns};
 use crate::number::{push_ip, push_millis6, push_u64};
 

@@ -4,10 +4,11 @@
 //! escaped, so that none of it can add a column or a line.
 
 use linkweir_record::RecordKind;
+use linkweir_record::escape::hex;
 use linkweir_record::flow::{
     Anomaly, Flow, FlowKind, FlowRow, FlowSide, RttRow, TCP_COLUMNS, UDP_FIELDS,
 };
-use linkweir_sink::escape::{hex, is_unprintable, push_hex_escaped};
+use linkweir_sink::escape::{is_unprintable, push_hex_escaped};
 use linkweir_sink::number::{push_ip, push_millis6, push_seconds6, push_u64};
 
 /// Columns of flows that are not complete: Tstat's core set.

@@ -5,6 +5,7 @@
 
 use std::net::{IpAddr, Ipv6Addr};
 
+use crate::escape::hex;
 use crate::line::{Cell, ENDS, LineCell};
 use crate::place::Place;
 use crate::schema::{
@@ -266,10 +267,8 @@ impl GatewayBatch {
 }
 
 fn hexadecimal<'a>(bytes: &[u8; 32], out: &'a mut [u8; 64]) -> &'a [u8] {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
     for (byte, pair) in bytes.iter().zip(out.as_chunks_mut::<2>().0) {
-        let digit = |nibble: u8| DIGITS.get(usize::from(nibble)).copied().unwrap_or(b'0');
-        *pair = [digit(byte >> 4), digit(byte & 15)];
+        *pair = hex(*byte);
     }
     out
 }

@@ -84,6 +84,12 @@ pub fn span(nanos: u64) -> String {
     }
 }
 
+/// Seconds with all nine digits of the nanoseconds.
+#[must_use]
+pub fn exact_seconds(nanos: u128) -> String {
+    format!("{}.{:09}", nanos / 1_000_000_000, nanos % 1_000_000_000)
+}
+
 /// A moment: `2023-11-14 22:13:20 UTC`.
 #[must_use]
 pub fn moment(nanos: u64) -> String {
@@ -145,6 +151,7 @@ mod tests {
 
     #[test]
     fn times() {
+        assert_eq!(exact_seconds(1_000_000_001), "1.000000001");
         assert_eq!(span(850), "850 ns");
         assert_eq!(span(12_340), "12.3 µs");
         assert_eq!(span(104_130_000), "104 ms");

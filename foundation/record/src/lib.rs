@@ -9,6 +9,7 @@ pub mod anonymize;
 pub mod community_id;
 pub mod ddl;
 pub mod dns;
+pub mod escape;
 pub mod filter;
 pub mod flow;
 pub mod gateway;

@@ -3,6 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use linkweir_flows::{UnknownFlows, UnknownGroup};
+use linkweir_record::escape::hex_digits;
 use linkweir_record::flow::Protocol;
 use linkweir_record::human::{counted, moment, thousands};
 use serde_json::{Value, json};
@@ -34,9 +35,9 @@ fn group(group: &UnknownGroup<'_>) -> Value {
     json!({
         "protocol": word(group.protocol),
         "server_port": group.server_port,
-        "client_hex": hex(group.client),
+        "client_hex": hex_digits(group.client),
         "client_text": text(group.client),
-        "server_hex": hex(group.server),
+        "server_hex": hex_digits(group.server),
         "server_text": text(group.server),
         "flows": group.flows,
         "flows_error": group.error,
@@ -108,11 +109,7 @@ fn both(bytes: &[u8]) -> String {
     if bytes.is_empty() {
         return "-".to_owned();
     }
-    format!("{:16} {:8}", hex(bytes), text(bytes))
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    format!("{:16} {:8}", hex_digits(bytes), text(bytes))
 }
 
 /// What is printable ASCII; a point for the rest.

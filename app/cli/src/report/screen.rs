@@ -2,7 +2,7 @@
 
 use linkweir_record::human::counted;
 use linkweir_report::ReportMeta;
-use linkweir_report::stored::{Compared, Sample, StoredReport, compare, times};
+use linkweir_report::stored::{Compared, Sample, StoredReport, compare, shell_word, times};
 use linkweir_sketch::LogLinear;
 
 use crate::exit::safe;
@@ -10,11 +10,6 @@ use crate::{screen, table};
 
 /// Values of a column of few on one line.
 const LISTED: usize = 8;
-
-/// A condition as a shell takes it.
-fn word(condition: &str) -> String {
-    format!("'{}'", condition.replace('\'', "'\\''"))
-}
 
 fn counts(report: &StoredReport) -> Vec<(&'static str, String)> {
     let mut rows = Vec::new();
@@ -61,7 +56,11 @@ pub(super) fn of_report(
     let all = report.totals();
     for (name, figure) in &all {
         let text = match name == subject.error.0 {
-            true => format!("{}  (--where {})", figure.text(), word(subject.error.1)),
+            true => format!(
+                "{}  (--where {})",
+                figure.text(),
+                shell_word(subject.error.1)
+            ),
             false => figure.text(),
         };
         totals.push((name.as_str(), text));
@@ -89,7 +88,7 @@ pub(super) fn of_report(
             cells.extend(row.figures.iter().map(|(_, figure)| figure.text()));
             let condition = row.condition.as_deref();
             cells.push(condition.map_or_else(String::new, |condition| {
-                format!("--where {}", word(&safe(condition)))
+                format!("--where {}", shell_word(&safe(condition)))
             }));
             cells
         });

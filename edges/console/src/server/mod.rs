@@ -278,7 +278,7 @@ fn is_token(token: &str) -> bool {
 fn random_token() -> std::io::Result<String> {
     let mut bits = [0_u8; 20];
     std::fs::File::open("/dev/urandom")?.read_exact(&mut bits)?;
-    Ok(bits.iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(linkweir_record::escape::hex_digits(&bits))
 }
 
 /// The socket of [`ConsoleOptions::listen`].

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use super::series::Mergeable;
-use super::wire::{Distribution, Interval, Key, Message, Table, hex};
+use super::wire::{Distribution, Interval, Key, Message, Table};
 use super::{MAX_BYTES, VERSION};
 use crate::api::Word as _;
 use crate::figures::{Counts as _, Keyed};
@@ -13,6 +13,7 @@ use crate::interval::Open;
 use crate::kind::Kind;
 use crate::part::Part;
 use crate::writer::Seen;
+use linkweir_record::escape::hex_digits;
 use linkweir_sketch::TopK;
 
 /// Buckets of histograms in a message: at most 16 bytes of steps and 20 of counts each, 120 KiB.
@@ -193,7 +194,7 @@ fn sent<K: Mergeable>(by: K::By, table: &TopK<K::Keyed>, most: usize) -> Table<W
     let all = table.top(usize::MAX);
     let left_out = all.get(most).map_or(0, |entry| entry.count);
     let keys = all.iter().take(most).map(|entry| Key {
-        key: hex(entry.key),
+        key: hex_digits(entry.key),
         is_truncated: entry.is_truncated,
         count: entry.count,
         error: entry.error,

@@ -272,11 +272,6 @@ pub(crate) fn are_bounded(counts: &[u64]) -> bool {
     counts.iter().all(|count| *count <= MAX_COUNT)
 }
 
-/// Bytes in hexadecimal digits.
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
 /// The bytes of hexadecimal digits.
 pub(crate) fn from_hex(text: &str) -> Option<Vec<u8>> {
     let (pairs, rest) = text.as_bytes().as_chunks::<2>();

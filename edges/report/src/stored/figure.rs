@@ -56,6 +56,12 @@ impl Figure {
     }
 }
 
+/// A condition as a shell takes it in one word.
+#[must_use]
+pub fn shell_word(condition: &str) -> String {
+    format!("'{}'", condition.replace('\'', "'\\''"))
+}
+
 /// A figure and its name.
 pub type Total = (String, Figure);
 

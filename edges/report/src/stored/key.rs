@@ -1,5 +1,6 @@
 //! By what records are grouped, and the condition that finds the records of a group.
 
+use linkweir_record::escape::push_hex;
 use linkweir_record::stored::StoredRecord;
 use linkweir_record::{Field, FieldType, RecordKind, Value, find_column};
 use linkweir_wire::calendar::format_date;
@@ -230,12 +231,15 @@ fn quoted(bytes: &[u8]) -> String {
                     letter
                         .encode_utf8(&mut [0; 4])
                         .bytes()
-                        .for_each(|byte| hex(byte, &mut out));
+                        .for_each(|byte| push_hex(&mut out, byte));
                 }
                 letter => out.push(letter),
             }
         }
-        chunk.invalid().iter().for_each(|byte| hex(*byte, &mut out));
+        chunk
+            .invalid()
+            .iter()
+            .for_each(|byte| push_hex(&mut out, *byte));
     }
     out
 }
@@ -263,17 +267,10 @@ fn pattern(bytes: &[u8]) -> String {
             | b'<'
             | b'>' => out.push(char::from(*byte)),
             b'!'..=b'~' => out.extend(['\\', char::from(*byte)]),
-            byte => hex(*byte, &mut out),
+            byte => push_hex(&mut out, *byte),
         }
     }
     out
-}
-
-fn hex(byte: u8, out: &mut String) {
-    out.push_str("\\x");
-    out.extend(
-        [byte >> 4, byte & 15].map(|digit| char::from_digit(digit.into(), 16).unwrap_or('0')),
-    );
 }
 
 #[cfg(test)]

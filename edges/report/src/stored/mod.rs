@@ -17,7 +17,7 @@ use linkweir_record::{Field, RecordKind};
 use linkweir_sketch::{BoundedCounts, Coarse, CoarseSeries, LogLinear, Payload, RateSeries, TopK};
 
 pub use compare::{Compared, ComparedRow, Moved, compare};
-pub use figure::{Figure, KeyRow, Total};
+pub use figure::{Figure, KeyRow, Total, shell_word};
 pub use key::Key;
 use key::Part;
 pub use page::{render_compared, times};

@@ -3,7 +3,7 @@
 use linkweir_record::human::{moment, percent, span, thousands, to_f64};
 use linkweir_sketch::BoundedCounts;
 
-use super::{Compared, Figure, KeyRow, Sample, StoredReport, Table, Total, compare};
+use super::{Compared, Figure, KeyRow, Sample, StoredReport, Table, Total, compare, shell_word};
 use crate::ReportMeta;
 use crate::http_page::{Clock, about, name_of, percentile_bars, spans_plot};
 use crate::page::{BarRow, Page, bar_table, bar_table_with, escape, table};
@@ -212,10 +212,10 @@ fn more(row: &KeyRow<'_>, titles: &[&str]) -> String {
         return String::new();
     };
     format!(
-        "<details><summary>{} of {} records</summary>\n<p class=\"note\"><code>--where '{}'</code></p>\n{}</details>",
+        "<details><summary>{} of {} records</summary>\n<p class=\"note\"><code>--where {}</code></p>\n{}</details>",
         row.group.samples.len(),
         thousands(row.group.records),
-        escape(&condition.replace('\'', "'\\''")),
+        escape(&shell_word(condition)),
         samples_table(titles, row.samples())
     )
 }
