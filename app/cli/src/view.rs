@@ -507,9 +507,15 @@ impl<K: Viewed> Shown<K> {
             top.finish();
             self.is_covered = false;
         }
-        // It posts what is left first.
-        drop(self.webhook.take());
-        drop(self.otlp.take());
+        // Both send what is left first, at the same time.
+        let (mut webhook, mut otlp) = (self.webhook.take(), self.otlp.take());
+        if let Some(webhook) = &mut webhook {
+            webhook.stop();
+        }
+        if let Some(otlp) = &mut otlp {
+            otlp.stop();
+        }
+        drop((webhook, otlp));
         self.tell();
         self.tell_of_webhook(true);
         self.tell_of_otlp(true);

@@ -83,11 +83,16 @@ impl Background {
             give_up: Some(Box::new(give_up)),
         })
     }
+
+    /// Tells it to end; dropping this waits for that.
+    pub(crate) fn stop(&mut self) {
+        drop(self.stop.take());
+    }
 }
 
 impl Drop for Background {
     fn drop(&mut self) {
-        drop(self.stop.take());
+        self.stop();
         if let Err(RecvTimeoutError::Timeout) = self.ended.recv_timeout(self.limit) {
             self.is_given_up.store(true, Ordering::Release);
             if let Some(give_up) = self.give_up.take() {

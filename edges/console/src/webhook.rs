@@ -93,7 +93,7 @@ struct Body<'a> {
 /// Posts alerts until dropped. Dropping it gives the last events one attempt each, and counts as missed what is not taken in time.
 #[derive(Debug)]
 pub struct Webhook {
-    _thread: Background,
+    thread: Background,
 }
 
 impl Webhook {
@@ -118,7 +118,12 @@ impl Webhook {
             counts.first_failure.get_or_init(|| NO_RESPONSE.to_owned());
         };
         let thread = Background::start("webhook", end, post, give_up)?;
-        Ok(Self { _thread: thread })
+        Ok(Self { thread })
+    }
+
+    /// The run has ended: it posts what is left from now on, for which dropping it waits.
+    pub fn stop(&mut self) {
+        self.thread.stop();
     }
 }
 

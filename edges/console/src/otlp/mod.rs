@@ -64,7 +64,7 @@ struct Origin {
 /// Sends until dropped; dropping it sends what is left, and counts as lost what is not taken in time.
 #[derive(Debug)]
 pub struct Otlp {
-    _thread: Background,
+    thread: Background,
 }
 
 impl Otlp {
@@ -107,7 +107,12 @@ impl Otlp {
         };
         let thread = Background::start("otlp", end, move |stop| exporter.run(stop), give_up)
             .map_err(WebhookError::from)?;
-        Ok(Self { _thread: thread })
+        Ok(Self { thread })
+    }
+
+    /// The run has ended: it sends what is left from now on, for which dropping it waits.
+    pub fn stop(&mut self) {
+        self.thread.stop();
     }
 }
 
