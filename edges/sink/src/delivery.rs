@@ -163,6 +163,46 @@ impl Delivery {
     }
 }
 
+/// When to say that the end of the run waits.
+const TELL_AFTER: Duration = Duration::from_secs(2);
+
+/// The end of a run, which waits for a destination.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct LastWait {
+    /// When the last record was handed over.
+    closed_ns: u64,
+    is_told: bool,
+}
+
+impl LastWait {
+    /// Begins now.
+    pub(crate) fn begin() -> Self {
+        Self {
+            closed_ns: monotonic_ns(),
+            is_told: false,
+        }
+    }
+
+    /// How long it has taken.
+    pub(crate) fn waited(&self) -> Duration {
+        Duration::from_nanos(monotonic_ns().saturating_sub(self.closed_ns))
+    }
+
+    /// How long the destination has taken nothing, of what it is waited `here_alone` or also of what came before: a live run may
+    /// stand without it for hours.
+    pub(crate) fn idle(&self, idle: Duration, here_alone: bool) -> Duration {
+        match here_alone {
+            true => idle.min(self.waited()),
+            false => idle,
+        }
+    }
+
+    /// Whether it is time to say that the run waits: once.
+    pub(crate) fn is_to_tell(&mut self) -> bool {
+        self.waited() >= TELL_AFTER && !std::mem::replace(&mut self.is_told, true)
+    }
+}
+
 /// The first pause between attempts; it doubles up to the longest.
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
 const LONGEST_PAUSE: Duration = Duration::from_secs(8);

@@ -16,16 +16,13 @@ use std::time::Duration;
 use linkweir_engine::{DeliveryTimeout, Sink, SinkError, SinkLosses};
 use linkweir_kafka::{ClientError, Producer, Sent, take_timeout};
 use linkweir_record::{RecordBatch, RecordKind, Topic, TopicError};
-use linkweir_sys::wait::monotonic_ns;
 
+use crate::delivery::LastWait;
 use crate::message::{Message, run_number};
 use crate::options::OutputOptions;
 
 /// How long reports are waited for before looking again whether there is room.
 const SERVE: Duration = Duration::from_millis(10);
-
-/// When to say that the end of the run waits for the broker.
-const TELL_AFTER: Duration = Duration::from_secs(2);
 
 /// Whether a destination is a topic.
 pub(crate) fn is_topic(scheme: &str) -> bool {
@@ -45,8 +42,8 @@ pub(crate) struct KafkaSink<K> {
     given_up_at: Option<u64>,
     first: Option<String>,
     is_finished: bool,
-    /// When the end of the run began to wait.
-    closed_ns: Option<u64>,
+    /// The end of the run, once it waits.
+    end: Option<LastWait>,
     kind: PhantomData<fn(K)>,
 }
 
@@ -81,7 +78,7 @@ impl<K: RecordKind> KafkaSink<K> {
             given_up_at: None,
             first: None,
             is_finished: false,
-            closed_ns: None,
+            end: None,
             kind: PhantomData,
         })
     }
@@ -165,7 +162,7 @@ impl<K: RecordKind> Sink<K> for KafkaSink<K> {
     }
 
     fn close(&mut self) {
-        self.closed_ns.get_or_insert_with(monotonic_ns);
+        self.end.get_or_insert_with(LastWait::begin);
     }
 
     /// Waits until everything is delivered, or for as long as is reasonable.
@@ -174,25 +171,18 @@ impl<K: RecordKind> Sink<K> for KafkaSink<K> {
             return Ok(());
         }
         Sink::<K>::close(self);
-        let closed_ns = self.closed_ns.unwrap_or_default();
-        let mut is_told = false;
+        let mut end = self.end.unwrap_or_else(LastWait::begin);
         self.serve(Duration::ZERO);
         while self.producer.waiting() > 0 {
             let is_stopping = (self.options.is_stopping)();
-            let waited = Duration::from_nanos(monotonic_ns().saturating_sub(closed_ns));
-            // A live run may stand without a broker for hours: only what is waited here counts.
-            let idle = if self.options.is_live || is_stopping {
-                self.producer.idle().min(waited)
-            } else {
-                self.producer.idle()
-            };
+            let here_alone = self.options.is_live || is_stopping;
+            let idle = end.idle(self.producer.idle(), here_alone);
             if idle >= self.timeout.of(is_stopping) {
                 self.producer.give_up();
                 break;
             }
             self.serve(SERVE);
-            if waited >= TELL_AFTER && !is_told {
-                is_told = true;
+            if end.is_to_tell() {
                 (self.options.announce)(&format!(
                     "{}: waiting for the broker to take {} messages, until nothing has come through for {} s",
                     self.destination,

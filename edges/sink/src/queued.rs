@@ -13,9 +13,8 @@ use std::time::Duration;
 use linkweir_engine::{DeliveryTimeout, Sink, SinkError, SinkLosses};
 use linkweir_record::human::thousands;
 use linkweir_record::{RecordBatch, RecordKind};
-use linkweir_sys::wait::monotonic_ns;
 
-use crate::delivery::{Delivery, GIVEN_UP, locked};
+use crate::delivery::{Delivery, GIVEN_UP, LastWait, locked};
 use crate::options::OutputOptions;
 
 /// Limits of a queue.
@@ -31,9 +30,6 @@ const SPARE: usize = 4;
 
 /// How long to wait before looking again: at the time, and whether the user has asked to stop.
 const LOOK: Duration = Duration::from_millis(20);
-
-/// When to say that the end of the run waits.
-const TELL_AFTER: Duration = Duration::from_secs(2);
 
 /// How long the thread may take to end once everything is there.
 const END: Duration = Duration::from_secs(1);
@@ -89,8 +85,8 @@ pub(crate) struct Queued<K: RecordKind> {
     wants: fn(&K::View<'_>) -> bool,
     /// Deliveries when a file's records were no longer waited for; `None` while they are.
     given_up_at: Option<u64>,
-    /// When the last record was handed over, and the end of the run began to wait.
-    closed_ns: Option<u64>,
+    /// The end of the run, once it waits.
+    end: Option<LastWait>,
 }
 
 impl<K: RecordKind> Queued<K> {
@@ -137,7 +133,7 @@ impl<K: RecordKind> Queued<K> {
             max_records: MAX_RECORDS,
             wants: |_| true,
             given_up_at: None,
-            closed_ns: None,
+            end: None,
         })
     }
 
@@ -188,27 +184,22 @@ impl<K: RecordKind> Queued<K> {
     }
 
     /// Waits for the end of the thread, for as long as is reasonable since the last record was handed over.
-    fn wait(&self, closed_ns: u64) {
+    fn wait(&self, mut end: LastWait) {
         let delivery = &self.delivery;
         let mut given_up = None;
-        let mut is_told = false;
         let mut state = locked(&self.queue.state);
         while !state.has_ended {
             let changed = self.queue.changed.wait_timeout(state, LOOK);
             (state, _) = changed.unwrap_or_else(PoisonError::into_inner);
-            let waited = Duration::from_nanos(monotonic_ns().saturating_sub(closed_ns));
+            let waited = end.waited();
             let is_stopping = (self.is_stopping)();
             let is_all_there = delivery.waiting() == 0;
             let timeout = match is_all_there {
                 true => END,
                 false => self.timeout.of(is_stopping),
             };
-            // A live run may stand without a collector for hours: only what is waited here counts.
-            let idle = if self.is_live || is_stopping || is_all_there {
-                delivery.idle().min(waited)
-            } else {
-                delivery.idle()
-            };
+            let here_alone = self.is_live || is_stopping || is_all_there;
+            let idle = end.idle(delivery.idle(), here_alone);
             match given_up {
                 None if idle >= timeout => {
                     given_up = Some(waited);
@@ -218,8 +209,7 @@ impl<K: RecordKind> Queued<K> {
                 Some(at) if waited.saturating_sub(at) >= GIVEN_UP_END => return,
                 _ => {}
             }
-            if waited >= TELL_AFTER && given_up.is_none() && !is_told {
-                is_told = true;
+            if given_up.is_none() && end.is_to_tell() {
                 delivery.say(&format!(
                     "waiting for it to take {} records, until it has taken nothing for {} s",
                     thousands(delivery.waiting()),
@@ -295,11 +285,11 @@ impl<K: RecordKind> Sink<K> for Queued<K> {
     }
 
     fn close(&mut self) {
-        if self.closed_ns.is_none() {
+        if self.end.is_none() {
             self.hand_over();
             locked(&self.queue.state).is_closed = true;
             self.queue.changed.notify_all();
-            self.closed_ns = Some(monotonic_ns());
+            self.end = Some(LastWait::begin());
         }
     }
 
@@ -309,7 +299,7 @@ impl<K: RecordKind> Sink<K> for Queued<K> {
             return Ok(());
         };
         Sink::<K>::close(self);
-        self.wait(self.closed_ns.unwrap_or_default());
+        self.wait(self.end.unwrap_or_else(LastWait::begin));
         if locked(&self.queue.state).has_ended {
             // A panic of it has ended the program.
             thread.join().ok();
@@ -351,6 +341,7 @@ mod tests {
     use std::sync::mpsc::{Receiver, channel};
 
     use linkweir_record::{HttpBatch, HttpKind, HttpRow, Text};
+    use linkweir_sys::wait::monotonic_ns;
 
     use super::*;
 
