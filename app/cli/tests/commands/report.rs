@@ -160,7 +160,7 @@ fn text_and_page(directory: &Path) {
         "{text}"
     );
     let page = std::fs::read_to_string(directory.join("page.html")).unwrap();
-    let condition = "<code>--where 'host = &quot;www.example.test&quot;'</code>";
+    let condition = "<code>--where &#39;host = &quot;www.example.test&quot;&#39;</code>";
     assert!(
         page.contains(condition) && page.contains("<details><summary>5 of 320 records"),
         "{page}"
