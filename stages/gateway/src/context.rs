@@ -160,15 +160,37 @@ impl Context<'_> {
         shown: &Shown,
     ) {
         self.count_decided(label, rule.action);
+        self.record_again((ends, is_tcp), label, rule, shown);
+    }
+
+    /// Records a decision of a connection that is counted.
+    pub(crate) fn record_again(
+        &mut self,
+        (ends, is_tcp): (Ends, bool),
+        label: Label,
+        rule: &Rule,
+        shown: &Shown,
+    ) {
         let mut why = Vec::new();
-        let policy = Arc::clone(self.policy);
-        rule.explain(
-            policy.name(label),
-            &ends,
-            (label, shown),
-            &mut Why::to(&mut why),
-        );
+        let name = self.policy.name(label);
+        self.explain(rule, name, &ends, (label, shown), &mut why);
         self.record_decision((ends, is_tcp), label, rule, shown, &why);
+    }
+
+    /// Says which conditions of a rule matched before the first request, or that there is no such rule.
+    pub(crate) fn explain(
+        &self,
+        rule: &Rule,
+        name: &str,
+        ends: &Ends,
+        what: (Label, &Shown),
+        why: &mut Vec<u8>,
+    ) {
+        if rule.number == self.policy.default.number {
+            why.extend_from_slice(b"no rule matches");
+        } else {
+            rule.explain(name, ends, what, &mut Why::to(why));
+        }
     }
 
     /// Counts a connection that was decided.
@@ -192,9 +214,7 @@ impl Context<'_> {
         shown: &Shown,
         why: &[u8],
     ) {
-        const NONE: &[u8] = b"no rule matches";
         let policy = Arc::clone(self.policy);
-        let is_default = rule.number == policy.default.number;
         let row = GatewayRow {
             event: GatewayEventKind::Decided,
             action: rule.action.as_str(),
@@ -205,7 +225,7 @@ impl Context<'_> {
             application: policy.name(label).as_bytes(),
             rule: rule.name.as_bytes(),
             host: &shown.server_name,
-            why: if is_default { NONE } else { why },
+            why,
             ..GatewayText::default()
         };
         self.record(ends, is_tcp, row, &text);

@@ -23,6 +23,7 @@ mod stats;
 mod steps;
 mod work;
 
+pub use connection::Undecided;
 pub use invitations::Invitations;
 pub use stage::GatewayStage;
 pub use stats::{ApplicationStats, Stats};

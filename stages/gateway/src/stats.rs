@@ -26,7 +26,7 @@ pub struct ApplicationStats {
     pub rejected: u64,
     /// Connections that are or were inspected.
     pub inspected: u64,
-    /// Inspected connections that were blocked for what they carried.
+    /// Connections that were inspected, or let through while more of them was looked at, and were blocked for what they carried.
     pub blocked: u64,
 }
 

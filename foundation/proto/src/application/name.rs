@@ -331,6 +331,82 @@ applications! {
 }
 
 impl Application {
+    /// Whether datagrams may be it: one of those that [`classify_udp`](super::classify_udp) knows.
+    #[must_use]
+    pub const fn is_over_udp(self) -> bool {
+        matches!(
+            self,
+            Self::Quic
+                | Self::Dns
+                | Self::BitTorrent
+                | Self::Utp
+                | Self::EDonkey
+                | Self::Kad
+                | Self::Gnutella
+                | Self::FastTrack
+                | Self::Rtp
+                | Self::Rtcp
+                | Self::Sip
+                | Self::Dtls
+                | Self::Stun
+                | Self::StunDtls
+                | Self::StunRtp
+                | Self::StunRtcp
+                | Self::StunDtlsRtp
+                | Self::StunDtlsRtcp
+                | Self::Ntp
+                | Self::Dhcp
+                | Self::Snmp
+                | Self::Mdns
+                | Self::Llmnr
+                | Self::Ssdp
+                | Self::NetBios
+                | Self::Ldap
+                | Self::Kerberos
+                | Self::Syslog
+                | Self::Tftp
+                | Self::WireGuard
+                | Self::Dnp3
+                | Self::Enip
+                | Self::Bacnet
+                | Self::Knx
+                | Self::HartIp
+                | Self::C37118
+                | Self::Rtps
+                | Self::Coap
+                | Self::SomeIp
+                | Self::Ike
+                | Self::Radius
+                | Self::Bfd
+                | Self::Gtp
+                | Self::L2tp
+                | Self::OpenVpn
+                | Self::Sflow
+                | Self::Ipfix
+                | Self::Netflow
+                | Self::Ldp
+                | Self::Xdmcp
+                | Self::Rip
+                | Self::Hsrp
+                | Self::Slp
+                | Self::NatPmp
+                | Self::Rmcp
+                | Self::Ptp
+                | Self::Rpc
+                | Self::Nfs
+                | Self::Tailscale
+                | Self::Dlep
+                | Self::DceRpc
+                | Self::Ethereum
+                | Self::Mgcp
+                | Self::Megaco
+                | Self::MpegTs
+                | Self::SourceEngine
+                | Self::RakNet
+                | Self::WsDiscovery
+        )
+    }
+
     /// Whether what this names has `other` in it: `stun,dtls` includes `stun`, `dtls` and itself.
     #[must_use]
     pub fn includes(self, other: Self) -> bool {

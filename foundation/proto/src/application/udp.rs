@@ -25,11 +25,25 @@ pub fn classify_udp(
     server_port: u16,
     memory: &mut UdpMemory,
 ) -> Verdict {
+    let ports = [client_port, server_port];
+    let verdict = look_at(datagram, is_from_client, ports, memory);
+    if let Verdict::Is(one) | Verdict::Likely(one) = verdict {
+        debug_assert!(one.is_over_udp(), "{one:?} is over UDP too");
+    }
+    verdict
+}
+
+#[inline]
+fn look_at(
+    datagram: &[u8],
+    is_from_client: bool,
+    ports: [u16; 2],
+    memory: &mut UdpMemory,
+) -> Verdict {
     memory.datagrams = memory.datagrams.saturating_add(1);
     if let Some(so_far) = memory.so_far {
         return behind_stun(so_far, datagram, is_from_client, memory);
     }
-    let ports = [client_port, server_port];
     let Some(first) = datagram.first() else {
         return strange(memory);
     };

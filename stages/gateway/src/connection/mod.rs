@@ -5,12 +5,16 @@ pub(crate) mod key;
 mod opening;
 mod plausible;
 mod recent;
+mod undecided;
 
 pub(crate) use half_open::{HalfOpen, Handshakes};
 pub(crate) use key::{Ends, Key, side_of_sender};
 pub(crate) use opening::{Classified, Opening};
 pub(crate) use plausible::{Plausible, Receiver};
 pub(crate) use recent::RecentDecisions;
+pub use undecided::Undecided;
+
+use std::sync::Arc;
 
 use linkweir_engine::effect::{Decision, Mark};
 use linkweir_wire::Timestamp;
@@ -18,7 +22,7 @@ use linkweir_wire::Timestamp;
 use crate::examine::Examination;
 use crate::hold::Stream;
 use crate::inspect::Side;
-use crate::policy::Label;
+use crate::policy::{Label, Rule};
 use crate::work::Answered;
 
 /// How far a connection is.
@@ -42,6 +46,8 @@ pub(crate) struct Connection {
     pub(crate) ends: Ends,
     pub(crate) phase: Phase,
     pub(crate) label: Label,
+    /// The rule by which its datagrams pass while more of them are looked at: recorded and counted.
+    pub(crate) passes_by: Option<Arc<Rule>>,
     /// Streams of client and server; those of UDP stay unused.
     pub(crate) streams: [Stream; 2],
     /// Whether both ends were seen to open it.

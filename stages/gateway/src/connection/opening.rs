@@ -11,7 +11,7 @@ use linkweir_proto::tls::{
 
 use super::Ends;
 use crate::inspect::Side;
-use crate::policy::{Action, Label, Policy, Shown};
+use crate::policy::{Action, Label, Policy, Shown, Wait};
 
 /// The content type of handshake messages (RFC 8446 sec. 5.1).
 const HANDSHAKE: u8 = 22;
@@ -21,14 +21,21 @@ const DATAGRAMS: u8 = 16;
 const MAX_HELLO: usize = 1 << 14;
 /// Bytes that the packets after which a connection is unknown must have together.
 const ENOUGH_BYTES: usize = 128;
+/// Bytes of no application that is known yet.
+const UNKNOWN_YET: Classified = Classified::More(Label::Unknown, Wait::Application);
+/// A hello that is not complete.
+const HELLO_OF_TLS: Classified = Classified::More(Label::Known(Application::Tls), Wait::Hello);
+const HELLO_OF_QUIC: Classified = Classified::More(Label::Known(Application::Quic), Wait::Hello);
 
 /// What the first bytes say.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Classified {
     /// It is this, and shows this of itself.
     Is(Label, Shown),
-    /// More bytes may decide.
-    More,
+    /// It is this so far, and its rule allows it; what comes behind it is looked at, too. Said once.
+    Passes(Label, Shown),
+    /// More bytes may decide; what it is so far, and what they may bring.
+    More(Label, Wait),
     /// A rule asks for what does not come.
     Hidden(&'static str),
 }
@@ -43,9 +50,34 @@ pub(crate) struct Opening {
     /// What datagrams so far were, where a rule may drop what comes behind.
     so_far: Option<(Label, Shown)>,
     quic: Option<Box<ClientInitials>>,
+    /// What it is so far, and what it waits for.
+    waits: Waits,
+}
+
+/// What a connection is so far, and what it waits for.
+#[derive(Debug, Clone, Copy)]
+struct Waits(Label, Wait);
+
+impl Default for Waits {
+    fn default() -> Self {
+        Self(Label::Unknown, Wait::Application)
+    }
 }
 
 impl Opening {
+    /// What it is so far, and what it waits for.
+    pub(crate) const fn waits(&self) -> (Label, Wait) {
+        let Waits(label, wait) = self.waits;
+        (label, wait)
+    }
+
+    fn note(&mut self, classified: Classified) -> Classified {
+        if let Classified::More(label, wait) = classified {
+            self.waits = Waits(label, wait);
+        }
+        classified
+    }
+
     /// What a side has sent so far, in order: what the inspector has not seen yet.
     pub(crate) fn bytes(&self, side: Side) -> &[u8] {
         let [client, server] = &self.bytes;
@@ -98,13 +130,13 @@ impl Opening {
             Verdict::Likely(application)
                 if !is_over && !policy.inspects_alike(application, &ends) =>
             {
-                Classified::More
+                Classified::More(Label::Known(application), Wait::Head)
             }
             // The name may still come.
             Verdict::Is(Application::Tls) => match client_shows(client, policy) {
-                None if !is_over => Classified::More,
+                None if !is_over => HELLO_OF_TLS,
                 // Where a rule asks for it, neither tiny segments nor what stands before it hide it.
-                None if policy.asks_tls() && client.len() < MAX_HELLO => Classified::More,
+                None if policy.asks_tls() && client.len() < MAX_HELLO => HELLO_OF_TLS,
                 None if policy.asks_tls() => Classified::Hidden("a ClientHello beyond 16 KiB"),
                 shown => {
                     // What a client sends without an answer is not kept for ever.
@@ -120,10 +152,11 @@ impl Opening {
             Verdict::Is(application) | Verdict::Likely(application) => {
                 is(application, Shown::default())
             }
-            Verdict::More if !is_over => Classified::More,
+            Verdict::More if !is_over => UNKNOWN_YET,
             Verdict::More | Verdict::No => hidden(policy, looked_at, answered, is_over),
         };
-        own.may_change(classified, ends, policy, is_over)
+        let classified = own.may_change(classified, ends, policy, is_over);
+        self.note(classified)
     }
 
     /// Takes a datagram.
@@ -134,27 +167,33 @@ impl Opening {
         ends: Ends,
         policy: &Policy,
     ) -> Classified {
-        let is_known = |(label, _): &(Label, Shown)| *label != Label::Unknown;
+        let so_far = self
+            .so_far
+            .as_ref()
+            .map_or(Label::Unknown, |(label, _)| *label);
+        let is_last = self.packets.saturating_add(1) >= DATAGRAMS;
         match self.look_at(side, bytes, ends, policy) {
             // What goes on behind something known says nothing of itself, as a QUIC connection does.
-            Classified::Is(Label::Unknown, _) if self.so_far.as_ref().is_some_and(is_known) => {
-                self.begin_again();
-            }
-            Classified::Is(label, name)
-                if policy.rule(label, &ends, &name).action == Action::Allow
-                    && policy.may_stop(&ends) =>
+            Classified::Is(Label::Unknown, _) if so_far != Label::Unknown => self.begin_again(),
+            Classified::Is(label, shown)
+                if policy.rule(label, &ends, &shown).action == Action::Allow
+                    && policy.rule_against_datagrams(&ends).is_some() =>
             {
                 self.begin_again();
-                if !self.so_far.as_ref().is_some_and(is_known) {
-                    self.so_far = Some((label, name));
+                if so_far == Label::Unknown {
+                    self.so_far = Some((label, shown.clone()));
+                    if label != Label::Unknown && !is_last {
+                        return Classified::Passes(label, shown);
+                    }
                 }
             }
-            other => return other,
+            other => return self.note(other),
         }
-        match self.so_far.take_if(|_| self.packets >= DATAGRAMS) {
-            Some((label, name)) => Classified::Is(label, name),
-            None => Classified::More,
-        }
+        let classified = match self.so_far.take_if(|_| is_last) {
+            Some((label, shown)) => Classified::Is(label, shown),
+            None => Classified::More(so_far, Wait::Datagrams),
+        };
+        self.note(classified)
     }
 
     /// The next datagram is inspected as if it were the first.
@@ -211,9 +250,9 @@ impl Opening {
             // What opens the way is some dozen datagrams, and what goes on has another rule.
             Verdict::Likely(so_far)
                 if self.packets < enough.saturating_mul(8)
-                    && policy.waits_for_more(so_far, &ends) =>
+                    && policy.rule_of_more(so_far, &ends).is_some() =>
             {
-                Classified::More
+                Classified::More(Label::Known(so_far), Wait::More)
             }
             Verdict::Is(Application::Quic) => {
                 self.quic = Some(Box::default());
@@ -222,7 +261,7 @@ impl Opening {
             Verdict::Is(application) | Verdict::Likely(application) => {
                 is(application, Shown::default())
             }
-            Verdict::More if !is_over => Classified::More,
+            Verdict::More if !is_over => UNKNOWN_YET,
             Verdict::More | Verdict::No => Classified::Is(Label::Unknown, Shown::default()),
         }
     }
@@ -239,7 +278,7 @@ impl Opening {
             return if is_over {
                 is(Application::Quic, Shown::default())
             } else {
-                Classified::More
+                HELLO_OF_QUIC
             };
         };
         let mut progress = Progress::More;
@@ -255,7 +294,7 @@ impl Opening {
         }
         // A client that has gone on to short headers says no name any more.
         if progress == Progress::More && has_initial && !is_over {
-            return Classified::More;
+            return HELLO_OF_QUIC;
         }
         let shown = shown_of(client.hello(), Carrier::Quic, policy);
         is(Application::Quic, shown)
@@ -270,7 +309,7 @@ fn hidden(policy: &Policy, client: &[u8], server: &[u8], is_over: bool) -> Class
             return is(Application::BitTorrent, Shown::default());
         }
         if !is_over {
-            return Classified::More;
+            return UNKNOWN_YET;
         }
     }
     Classified::Is(Label::Unknown, Shown::default())
@@ -304,7 +343,7 @@ impl Verdicts {
                         || policy.rule(*label, &ends, shown).action == Action::Allow
                             && !policy.reads_requests(*label, &ends, shown)) =>
             {
-                Classified::More
+                Classified::More(*label, Wait::Signature)
             }
             _ => classified,
         }
@@ -380,7 +419,7 @@ fn shown_of(message: &[u8], carrier: Carrier, policy: &Policy) -> Shown {
 /// Waits for the server's certificate where a rule asks for it and it comes in clear.
 fn with_certificate(shown: Shown, server: &[u8], waits: bool) -> Classified {
     match certificate_in(server) {
-        None if waits => Classified::More,
+        None if waits => Classified::More(Label::Known(Application::Tls), Wait::Certificate),
         certificate => {
             let certificate = certificate.unwrap_or_default();
             is(
@@ -498,7 +537,7 @@ mod tests {
                     let rule = policy.rule(label, &ENDS, &name);
                     Some((number, policy.name(label).to_owned(), rule.name.clone()))
                 }
-                Classified::More | Classified::Hidden(_) => None,
+                Classified::Passes(..) | Classified::More(..) | Classified::Hidden(_) => None,
             }
         })
     }
@@ -515,13 +554,15 @@ mod tests {
         let mut flow = vec![stun.clone(); 20];
         flow.push(hello);
         flow.extend(media);
-        let cases: [Case<'_>; 9] = [
+        let cases: [Case<'_>; 10] = [
             // Nothing depends on what goes on: no wait.
             (&[], (1, "stun", "default")),
             (&[("stun", Drop)], (1, "stun", "stun")),
             (&[("stun", Drop), ("dtls", Allow)], (1, "stun", "stun")),
             // Of a rule that drops, 16 are inspected.
-            (&[("tls", Drop)], (16, "stun", "default")),
+            (&[("wireguard", Drop)], (16, "stun", "default")),
+            // TLS is over TCP alone.
+            (&[("tls", Drop)], (1, "stun", "default")),
             (&[("tls", Allow)], (1, "stun", "default")),
             (&[("dtls", Drop)], (21, "stun,dtls", "dtls")),
             (
@@ -555,7 +596,7 @@ mod tests {
             (1..).zip(flow).find_map(|(number, datagram)| {
                 match opening.on_datagram(Side::Client, datagram, ends, policy) {
                     Classified::Is(label, _) => Some((number, policy.name(label).to_owned())),
-                    Classified::More | Classified::Hidden(_) => None,
+                    Classified::Passes(..) | Classified::More(..) | Classified::Hidden(_) => None,
                 }
             })
         };
@@ -572,6 +613,53 @@ mod tests {
     }
 
     #[test]
+    fn a_datagram_is_certain_where_no_other_rule_can_be_for_its_flow() {
+        use crate::policy::{NamePattern, NamePatterns};
+        let dns = b"\x12\x34\x01\0\0\x01\0\0\0\0\0\0\x01a\x04test\0\0\x01\0\x01".to_vec();
+        let ends = Ends {
+            server: (ENDS.server.0, 53),
+            ..ENDS
+        };
+        let any = || NamePatterns(vec![NamePattern::new("*.ads.test")]);
+        let rule = |applications: &[Application], asks: fn(&mut Rule, NamePatterns)| {
+            let mut rule = Rule::any("ads", 2, Action::Reject);
+            if !applications.is_empty() {
+                let labels = applications.iter().copied().map(Label::Known);
+                rule.applications = Applications::Of(labels.collect());
+            }
+            asks(&mut rule, any());
+            rule
+        };
+        let hosts = |rule: &mut Rule, any| rule.conditions.request.hosts = any;
+        let types = |rule: &mut Rule, any| rule.conditions.response.mime_types = any;
+        let names = |rule: &mut Rule, any| rule.conditions.tls.server_names = any;
+        let nothing = |_: &mut Rule, _| {};
+        let is_dns = is(Application::Dns, Shown::default());
+        let passes = Classified::Passes(Label::Known(Application::Dns), Shown::default());
+        for (other, expected) in [
+            (rule(&[], hosts), &is_dns),
+            (rule(&[], types), &is_dns),
+            (rule(&[Application::Http], hosts), &is_dns),
+            (rule(&[Application::Http], nothing), &is_dns),
+            (rule(&[Application::Tls], names), &is_dns),
+            (rule(&[Application::BitTorrent], names), &is_dns),
+            // What is behind it may be QUIC, or what passes for a query.
+            (rule(&[], names), &passes),
+            (rule(&[Application::Quic], names), &passes),
+            (rule(&[Application::BitTorrent], nothing), &passes),
+        ] {
+            for is_first in [false, true] {
+                let mut policy = policy(&[("dns", Action::Allow)]);
+                let at = usize::from(!is_first);
+                policy.rules.insert(at, Arc::new(other.clone()));
+                let mut opening = Opening::default();
+                let first = opening.on_datagram(Side::Client, &dns, ends, &policy);
+                assert_eq!(&first, expected, "{:?}", other.applications);
+            }
+        }
+    }
+
+    #[test]
     fn a_response_is_known_whatever_ends_its_lines() {
         let policy = policy(&[("http", Action::Drop)]);
         for end in ["\r\n\r\n", "\n\n", "\n\r\n", "\r\n\n"] {
@@ -579,7 +667,10 @@ mod tests {
             let mut opening = Opening::default();
             let request = b"GET /a HTTP/1.1\r\nHost: a";
             let first = opening.on_bytes(Side::Client, request, ENDS, &policy);
-            assert_eq!(first, Classified::More);
+            assert_eq!(
+                first,
+                Classified::More(Label::Known(Application::Http), Wait::Head)
+            );
             let second = opening.on_bytes(Side::Server, response.as_bytes(), ENDS, &policy);
             assert_eq!(second, is(Application::Http, Shown::default()), "{end:?}");
         }
@@ -606,7 +697,10 @@ mod tests {
                 assert_eq!(first, is(Application::Http, Shown::default()), "{action:?}");
                 continue;
             }
-            assert_eq!(first, Classified::More);
+            assert_eq!(
+                first,
+                Classified::More(Label::Known(Application::Http), Wait::Signature)
+            );
             let second = opening.on_bytes(Side::Client, b"joinlobby", ENDS, &policy);
             assert_eq!(second, Classified::Is(Label::Own(0), Shown::default()));
         }
@@ -621,7 +715,7 @@ mod tests {
         rule.applications = Applications::Of(vec![Label::Unknown]);
         strict.rules.push(Arc::new(rule));
         let flow = [vec![dns], vec![vec![0xA5; 60]; 40]].concat();
-        let expected = Some((16, "dns".to_owned(), "dns".to_owned()));
+        let expected = Some((1, "dns".to_owned(), "dns".to_owned()));
         assert_eq!(decided(&strict, &flow), expected);
         let (_, _, rule) = decided(&strict, &flow[1..]).expect("it is decided");
         assert_eq!(rule, "unknown");
@@ -669,7 +763,7 @@ mod tests {
                     Classified::Is(label, shown) => {
                         Some((policy.name(label).to_owned(), shown.server_name))
                     }
-                    Classified::More | Classified::Hidden(_) => None,
+                    Classified::Passes(..) | Classified::More(..) | Classified::Hidden(_) => None,
                 }
             });
             assert_eq!(

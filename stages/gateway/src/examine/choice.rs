@@ -108,6 +108,20 @@ impl Choice {
         client.into()
     }
 
+    pub(super) const fn label(&self) -> Label {
+        self.label
+    }
+
+    /// The first rule that the next request or response may choose, by its place, where none has chosen any.
+    pub(super) fn undecided(&self) -> Option<usize> {
+        let asked = self
+            .unanswered
+            .front()
+            .and_then(|request| request.may.first());
+        let first = asked.map_or(0, |at| usize::from(*at));
+        self.recorded.is_none().then_some(first)
+    }
+
     /// More bytes of a side follow.
     pub(super) const fn begin(&mut self, sender: Side) {
         *of(&mut self.before, sender) = *of(&mut self.reported, sender);
@@ -328,13 +342,10 @@ impl Findings<'_, '_> {
                 self.ctx.count_decided(choice.label, rule.action);
             }
             let (shown, mut text) = (Shown::default(), Vec::new());
+            let what = (choice.label, &shown);
+            self.ctx
+                .explain(rule, self.application, &self.ends, what, &mut text);
             let mut why = Why::to(&mut text);
-            rule.explain(
-                self.application,
-                &self.ends,
-                (choice.label, &shown),
-                &mut why,
-            );
             rule.conditions.match_request(requested, &mut why);
             if let Some((mime_type, length)) = response {
                 rule.conditions

@@ -143,6 +143,16 @@ impl Examination {
         chosen.unwrap_or(&self.rule)
     }
 
+    /// What it is, the rule that holds unless a request or its response says otherwise, and the first that they may choose,
+    /// where none has chosen.
+    pub(crate) fn undecided(&self) -> Option<(Label, &Rule, Option<&Rule>)> {
+        let choice = self.state.choice.as_ref()?;
+        let may = choice.undecided()?;
+        let (last, others) = self.rules.split_last()?;
+        let possible = others.get(may).map(AsRef::as_ref);
+        Some((choice.label(), last.as_ref(), possible))
+    }
+
     /// Counts bytes for the quota of the client, at the latest when the connection ends. Whoever has none left goes no further.
     pub(crate) fn count_bytes(&mut self, bytes: u64, is_end: bool, ctx: &mut Context<'_>) {
         const USED_UP: &str = "the client has used up its quota";

@@ -5,6 +5,7 @@
 
 mod conditions;
 mod keywords;
+mod possible;
 mod quota;
 mod region;
 mod rule;
@@ -26,6 +27,7 @@ pub use conditions::{
 };
 pub(crate) use conditions::{Requested, Shown, Why};
 pub use keywords::{KeywordState, Keywords, KeywordsError};
+pub(crate) use possible::Wait;
 pub use quota::{MAX_QUOTAS, Quota, QuotaCounts, QuotaTable};
 pub use region::Regions;
 pub use rule::{
@@ -126,43 +128,6 @@ impl Policy {
             Some(rule) => rule.is_for_any().then_some(rule),
             None => Some(&self.default),
         }
-    }
-
-    /// Whether a connection gets another rule where it goes on as more than it is `so_far`.
-    pub(crate) fn waits_for_more(&self, so_far: Application, ends: &Ends) -> bool {
-        let shown = Shown::default();
-        let rule = |application| self.rule(Label::Known(application), ends, &shown);
-        let may_become = |more: &&Application| more.includes(so_far);
-        let mut all = Application::ALL.iter().filter(may_become);
-        all.any(|more| !Arc::ptr_eq(rule(*more), rule(so_far)))
-    }
-
-    /// Whether what looks like HTTP is inspected by one rule, whatever it turns out to be: a transfer of FastTrack or Gnutella
-    /// is HTTP too.
-    pub(crate) fn inspects_alike(&self, so_far: Application, ends: &Ends) -> bool {
-        const ALL: [Application; 3] = [
-            Application::Http,
-            Application::FastTrack,
-            Application::Gnutella,
-        ];
-        let shown = Shown::default();
-        let rule = |application| self.rule(Label::Known(application), ends, &shown);
-        let first = rule(so_far);
-        let requests = |application| {
-            let rules = self.rules_of_requests(Label::Known(application), ends, &shown);
-            rules.map(|rule| rule.number)
-        };
-        (first.action == Action::Inspect || requests(so_far).next().is_some())
-            && ALL.contains(&so_far)
-            && ALL
-                .iter()
-                .all(|one| Arc::ptr_eq(rule(*one), first) && requests(*one).eq(requests(so_far)))
-    }
-
-    /// Whether a rule lets nothing pass of something that may be sent between two ends.
-    pub(crate) fn may_stop(&self, ends: &Ends) -> bool {
-        let mut stopping = self.rules.iter().filter(|rule| rule.action.stops());
-        stopping.any(|rule| rule.is_for(ends))
     }
 
     /// Whether some of what may be sent between two ends is not just allowed.
@@ -360,10 +325,10 @@ mod tests {
         };
         assert_eq!(decides(&german, Application::Http), 3);
         assert_eq!(decides(&german, Application::Tls), 0);
-        assert!(policy.may_stop(&german) && policy.is_strict(&german));
+        assert!(policy.is_strict(&german));
         let unknown = at(nowhere, nowhere);
         assert_eq!(decides(&unknown, Application::Http), 0);
-        assert!(!policy.may_stop(&unknown) && !policy.is_strict(&unknown));
+        assert!(!policy.is_strict(&unknown));
     }
 
     #[test]

@@ -210,11 +210,37 @@ impl Rule {
 
     /// Whether it is for a connection, as far as that shows before its first request.
     pub(super) fn matches(&self, label: Label, ends: &Ends, shown: &Shown) -> bool {
-        let is_application = match &self.applications {
+        self.is_for_application(label)
+            && self.is_for(ends)
+            && self.match_shown(label, shown, &mut Why::unasked())
+    }
+
+    /// Whether it is for an application, whatever it asks besides.
+    pub(super) fn is_for_application(&self, label: Label) -> bool {
+        match &self.applications {
             Applications::Any => true,
             Applications::Of(labels) => labels.iter().any(|one| label.includes(*one)),
+        }
+    }
+
+    /// Whether datagrams may turn out to be what it is for, as far as its applications and conditions say.
+    pub(super) fn may_be_for_datagrams(&self) -> bool {
+        let asks = !self.conditions.is_any();
+        // Of what is sent in datagrams only QUIC shows what conditions ask for; requests are never in clear.
+        if asks && self.conditions.tls.is_any() {
+            return false;
+        }
+        let may = |label: &Label| match label {
+            Label::Known(application) if asks => Application::Quic.includes(*application),
+            Label::Known(application) => application.is_over_udp(),
+            Label::Own(_) => !asks,
+            // What goes on behind something known says nothing of itself.
+            Label::Unknown => false,
         };
-        is_application && self.is_for(ends) && self.match_shown(label, shown, &mut Why::unasked())
+        match &self.applications {
+            Applications::Any => true,
+            Applications::Of(labels) => labels.iter().any(may),
+        }
     }
 
     fn match_shown(&self, label: Label, shown: &Shown, why: &mut Why<'_>) -> bool {

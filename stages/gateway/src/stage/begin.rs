@@ -213,6 +213,7 @@ impl GatewayStage {
             ends,
             phase,
             label: Label::Unknown,
+            passes_by: None,
             streams,
             has_handshake,
             plausible: half.map(|half| half.plausible).unwrap_or_default(),

@@ -15,7 +15,7 @@ use linkweir_wire::{
     LinkType, Network, Packet, Tcp, TcpFlags, Timestamp, Transport, checksum, decode_outermost,
 };
 
-use crate::connection::{Connection, Ends, Handshakes, Key, Phase, RecentDecisions};
+use crate::connection::{Connection, Ends, Handshakes, Key, Phase, RecentDecisions, Undecided};
 use crate::context::{Context, Ids};
 use crate::hold::{Budget, Segment};
 use crate::inspect::Side;
@@ -84,6 +84,8 @@ struct Shared {
     memory: usize,
     /// What one packet takes, where that is wanted.
     watch: Watch,
+    /// Connections that went undecided, where they are wanted.
+    undecided: Option<Vec<Undecided>>,
 }
 
 impl Shared {
@@ -162,6 +164,7 @@ impl GatewayStage {
                 requested: Vec::new(),
                 memory: 0,
                 watch: Watch::default(),
+                undecided: None,
                 places: policy.places.clone().map(PlaceCache::new),
                 policy,
             },
@@ -188,6 +191,18 @@ impl GatewayStage {
                 connection.label = Label::Unknown;
             }
         }
+    }
+
+    /// From now on, remembers each connection that goes undecided, until they are taken: for a trial, not for a queue.
+    pub fn keep_undecided(&mut self) {
+        self.shared.undecided.get_or_insert_default();
+    }
+
+    /// Connections that went undecided since they were last taken, in the order in which they went; none where they are not
+    /// kept ([`GatewayStage::keep_undecided`]).
+    pub fn take_undecided(&mut self) -> Vec<Undecided> {
+        let kept = self.shared.undecided.as_mut();
+        kept.map(std::mem::take).unwrap_or_default()
     }
 
     /// The counters so far.
@@ -528,13 +543,16 @@ impl GatewayStage {
             }
         }
         if let Disposition::Over(mark) = disposition {
-            for stream in self
-                .connections
-                .remove(id)
-                .iter()
-                .flat_map(|conn| &conn.streams)
-            {
+            let removed = self.connections.remove(id);
+            for stream in removed.iter().flat_map(|conn| &conn.streams) {
                 self.shared.budget.leave(stream.source());
+            }
+            if let Some(kept) = &mut self.shared.undecided
+                && let Some(conn) = removed
+                && (mark.decision == Decision::Undecided
+                    || matches!(conn.phase, Phase::Inspected(_)))
+            {
+                kept.extend(conn.undecided(&self.shared.policy));
             }
             if mark.decision != Decision::Undecided {
                 self.recent.remember(key, hash, mark, now);

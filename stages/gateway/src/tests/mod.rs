@@ -10,3 +10,4 @@ mod holding;
 mod property;
 mod relay;
 mod requests;
+mod undecided;

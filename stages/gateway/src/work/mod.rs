@@ -222,15 +222,24 @@ impl Work<'_> {
         let policy = Arc::clone(self.ctx.policy);
         let rule = policy.rule(label, &ends, shown);
         let reads_requests = is_tcp && policy.reads_requests(label, &ends, shown);
-        self.conn.label = label;
+        let before = std::mem::replace(&mut self.conn.label, label);
+        let passed_by = self.conn.passes_by.take();
         let counts = self.ctx.labels.of(label);
         counts.packets += std::mem::take(&mut self.conn.early_packets);
         let early_bytes = std::mem::take(&mut self.conn.early_bytes);
         counts.bytes += early_bytes;
         let stays = reads_requests || rule.counts_bytes() && !rule.action.stops();
-        // Else each request is decided.
-        if !reads_requests {
-            self.ctx.record_decided((ends, is_tcp), label, rule, shown);
+        match passed_by {
+            Some(by) if by.number == rule.number && before == label => {}
+            Some(_) => {
+                self.ctx.labels.of(before).blocked += u64::from(rule.action.stops());
+                self.ctx.record_again((ends, is_tcp), label, rule, shown);
+            }
+            None if !reads_requests => {
+                self.ctx.record_decided((ends, is_tcp), label, rule, shown);
+            }
+            // Each request is decided.
+            None => {}
         }
         if rule.action != Action::Inspect && !stays {
             let mark = Mark {
@@ -364,7 +373,11 @@ impl Work<'_> {
                 let classified = opening.on_datagram(side, bytes, ends, self.ctx.policy);
                 self.ctx.watch.classified(begin);
                 match classified {
-                    Classified::More | Classified::Hidden(_) => {
+                    Classified::More(..) | Classified::Hidden(_) => {
+                        self.ctx.accept(packet.id, packet.mark, None);
+                    }
+                    Classified::Passes(label, shown) => {
+                        self.pass_on(label, &shown);
                         self.ctx.accept(packet.id, packet.mark, None);
                     }
                     Classified::Is(label, shown) => {
@@ -377,6 +390,17 @@ impl Work<'_> {
                 self.inspect_datagram(side, packet, bytes)
             }
         }
+    }
+
+    /// A rule allows what the datagrams are so far, while more of them are looked at.
+    fn pass_on(&mut self, label: Label, shown: &Shown) {
+        let ends = self.conn.ends;
+        let policy = Arc::clone(self.ctx.policy);
+        let rule = policy.rule(label, &ends, shown);
+        self.ctx
+            .record_decided((ends, self.conn.key.is_tcp), label, rule, shown);
+        self.conn.label = label;
+        self.conn.passes_by = Some(Arc::clone(rule));
     }
 
     fn decide_datagram(
@@ -475,11 +499,28 @@ impl Work<'_> {
         Disposition::Kept
     }
 
+    /// Counts what has passed by a rule while more was looked at, to its application and for the quota of its client.
+    fn count_passed(&mut self, rule: Arc<Rule>) {
+        let counts = self.ctx.labels.of(self.conn.label);
+        let bytes = std::mem::take(&mut self.conn.early_bytes);
+        counts.packets += std::mem::take(&mut self.conn.early_packets);
+        counts.bytes += bytes;
+        if rule.counts_bytes() {
+            let whose = (self.conn.ends, self.conn.key.is_tcp);
+            let name = self.ctx.policy.name(self.conn.label).into();
+            let mut exam = Examination::new(rule, name, whose, Inspector::opaque(), b"");
+            exam.count_bytes(bytes, true, &mut self.ctx);
+        }
+    }
+
     /// The stage forgets the connection: its table is full, or nothing came for long.
     pub(crate) fn forget(&mut self) -> Mark {
         let must_fail = match &self.conn.phase {
             Phase::Opening(_) => {
-                self.ctx.stats.undecided += 1;
+                match self.conn.passes_by.clone() {
+                    Some(rule) => self.count_passed(rule),
+                    None => self.ctx.stats.undecided += 1,
+                }
                 false
             }
             Phase::Allowed(_) | Phase::Answered(_) => false,

@@ -5,7 +5,7 @@ use crate::connection::{Classified, Phase};
 use crate::examine::Outcome;
 use crate::hold::{Position, Segment, Stream};
 use crate::inspect::Side;
-use crate::policy::{AtLimit, OnMatch};
+use crate::policy::{AtLimit, Label, OnMatch, Wait};
 use linkweir_wire::SeqNumber;
 
 impl Work<'_> {
@@ -201,7 +201,7 @@ impl Work<'_> {
             Phase::Opening(opening) => {
                 let begin = self.ctx.watch.begin().filter(|_| !bytes.is_empty());
                 let classified = if bytes.is_empty() {
-                    Classified::More
+                    Classified::More(Label::Unknown, Wait::Application)
                 } else {
                     opening.on_bytes(side, bytes, ends, self.ctx.policy)
                 };
@@ -211,7 +211,7 @@ impl Work<'_> {
                         return self.decide(side, label, &shown, segment.is_fin);
                     }
                     Classified::Hidden(why) => return self.give_up(why),
-                    Classified::More => {}
+                    Classified::Passes(..) | Classified::More(..) => {}
                 }
                 Outcome::Pass
             }
@@ -248,7 +248,7 @@ impl Work<'_> {
                             return self.decide(side, label, &shown, readable.is_fin);
                         }
                         Classified::Hidden(why) => return self.give_up(why),
-                        Classified::More => {}
+                        Classified::Passes(..) | Classified::More(..) => {}
                     }
                 }
                 Phase::Allowed(_) | Phase::Answered(_) => {}
