@@ -340,7 +340,7 @@ columns!(FIELDS, read_column, v: GatewayEvent, {
     server_ip: Ip, "", Some(12), "Address that accepted it." => of_connection(v, Value::Ip(v.row.server_ip));
     server_port: Port, "", Some(11), "Its port." => of_connection(v, Value::Port(v.row.server_port));
     protocol: Word, "", Some(4), "tcp or udp." => word(v.row.protocol);
-    application: Text, "", Some(96), "Application, unknown where no signature matched; several are joined by commas, as stun,dtls." => text(v.text.application);
+    application: Text, "", Some(96), "Application, unknown where no signature matched, null where no rule needs it; several are joined by commas, as stun,dtls." => text(v.text.application);
     rule: Text, "", None, "Rule of the policy that decided; of unseen, one with fail = \"closed\"." => text(v.text.rule);
     action: Word, "", None, "allow, drop, reject, inspect or redirect: what is done." => word(v.row.action);
     sender: Word, "", None, "Who sent what the event is about: client or server." => word(v.row.sender_side);

@@ -174,7 +174,21 @@ impl Context<'_> {
         let mut why = Vec::new();
         let name = self.policy.name(label);
         self.explain(rule, name, &ends, (label, shown), &mut why);
-        self.record_decision((ends, is_tcp), label, rule, shown, &why);
+        self.record_decision((ends, is_tcp), Some(label), rule, shown, &why);
+    }
+
+    /// Records and counts a decision by the addresses and the time alone.
+    pub(crate) fn record_unclassified(&mut self, (ends, is_tcp): (Ends, bool), rule: &Rule) {
+        const NOT_CLASSIFIED: &[u8] = b"not classified: no rule needs it";
+        let (label, shown) = (Label::Unknown, Shown::default());
+        self.count_decided(label, rule.action);
+        let mut why = Vec::new();
+        self.explain(rule, "", &ends, (label, &shown), &mut why);
+        if !why.is_empty() {
+            why.extend_from_slice(b"; ");
+        }
+        why.extend_from_slice(NOT_CLASSIFIED);
+        self.record_decision((ends, is_tcp), None, rule, &shown, &why);
     }
 
     /// Says which conditions of a rule matched before the first request, or that there is no such rule.
@@ -209,12 +223,13 @@ impl Context<'_> {
     pub(crate) fn record_decision(
         &mut self,
         (ends, is_tcp): (Ends, bool),
-        label: Label,
+        label: Option<Label>,
         rule: &Rule,
         shown: &Shown,
         why: &[u8],
     ) {
         let policy = Arc::clone(self.policy);
+        let application = label.map_or("", |label| policy.name(label));
         let row = GatewayRow {
             event: GatewayEventKind::Decided,
             action: rule.action.as_str(),
@@ -222,7 +237,7 @@ impl Context<'_> {
             ..GatewayRow::default()
         };
         let text = GatewayText {
-            application: policy.name(label).as_bytes(),
+            application: application.as_bytes(),
             rule: rule.name.as_bytes(),
             host: &shown.server_name,
             why,

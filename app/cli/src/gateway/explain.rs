@@ -5,6 +5,7 @@ use std::io::{self, IsTerminal as _, Write};
 use std::net::IpAddr;
 
 use clap::ValueEnum;
+use linkweir_gateway::Undecided;
 use linkweir_record::human::counted;
 use linkweir_record::{GatewayBatch, GatewayEventKind, RecordBatch as _};
 use linkweir_wire::SeqNumber;
@@ -20,6 +21,9 @@ use crate::table::lines;
 const MOST: usize = 1 << 20;
 /// Decisions of a connection that are remembered: each request of HTTP may have its own.
 const MOST_DECISIONS: usize = 64;
+
+/// Why nothing decided a connection of which the gateway took no payload.
+const NOT_SEEN: &str = "more packets needed: its application is not known";
 
 /// How the explanation is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -59,8 +63,13 @@ struct Connection {
     packets: u64,
     has_payload: bool,
     decisions: Vec<Decision>,
+    /// Where nothing decided it.
+    undecided: Decision,
+    /// The one before it between the same ends.
+    before: Option<usize>,
 }
 
+/// A row of a connection; what is empty is absent.
 #[derive(Debug)]
 struct Decision {
     packet: u64,
@@ -69,6 +78,29 @@ struct Decision {
     rule: String,
     action: &'static str,
     why: String,
+}
+
+impl Decision {
+    fn undecided(packet: u64, why: &str) -> Self {
+        Self {
+            packet,
+            event: "undecided",
+            application: String::new(),
+            rule: String::new(),
+            action: "",
+            why: why.to_owned(),
+        }
+    }
+
+    /// The decision comes before what was found at the same packet.
+    fn is_finding(&self) -> bool {
+        self.event != GatewayEventKind::Decided.as_str()
+    }
+}
+
+/// What connections are told apart by: their ends, the lower one first, and whether they are TCP.
+pub(super) fn five(one: (IpAddr, u16), other: (IpAddr, u16), is_tcp: bool) -> Five {
+    (one.min(other), one.max(other), is_tcp)
 }
 
 fn text(bytes: &[u8]) -> String {
@@ -88,10 +120,8 @@ impl Explained {
         has_payload: bool,
         number: u64,
     ) {
-        let known = self
-            .known
-            .get(&key)
-            .and_then(|at| self.connections.get_mut(*at));
+        let before = self.known.get(&key).copied();
+        let known = before.and_then(|at| self.connections.get_mut(at));
         if let Some(known) = known
             && (seq.is_none() || seq == known.seq)
         {
@@ -113,7 +143,31 @@ impl Explained {
             packets: 1,
             has_payload,
             decisions: Vec::new(),
+            undecided: Decision::undecided(number, NOT_SEEN),
+            before,
         });
+    }
+
+    /// Connections that went undecided at a packet.
+    pub(super) fn on_undecided(&mut self, undecided: Vec<Undecided>, number: u64) {
+        for one in undecided {
+            let key = five(one.client, one.server, one.is_tcp);
+            let mut at = self.known.get(&key).copied();
+            // A SYN between the same ends is of the next one.
+            let next = at.and_then(|at| self.connections.get(at));
+            if let Some(next) = next.filter(|next| next.first == number) {
+                at = next.before;
+            }
+            let Some(connection) = at.and_then(|at| self.connections.get_mut(at)) else {
+                continue;
+            };
+            (connection.client, connection.server) = (one.client, one.server);
+            connection.undecided = Decision {
+                application: one.application.unwrap_or_default(),
+                rule: one.rule.unwrap_or_default(),
+                ..Decision::undecided(connection.first, &one.why)
+            };
+        }
     }
 
     /// What the gateway did at a packet.
@@ -122,12 +176,7 @@ impl Explained {
             let row = event.row;
             let client = (row.client_ip, row.client_port);
             let server = (row.server_ip, row.server_port);
-            let ends = if client <= server {
-                (client, server)
-            } else {
-                (server, client)
-            };
-            let key = (ends.0, ends.1, row.protocol == "tcp");
+            let key = five(client, server, row.protocol == "tcp");
             let at = self.known.get(&key);
             let Some(connection) = at.and_then(|at| self.connections.get_mut(*at)) else {
                 continue;
@@ -167,14 +216,20 @@ impl Explained {
         match form {
             Form::Table => self.table(out)?,
             Form::Jsonl => {
-                for connection in &self.connections {
-                    for object in connection.objects() {
-                        writeln!(out, "{object}")?;
-                    }
+                for (connection, one) in self.in_order() {
+                    writeln!(out, "{}", connection.object(one))?;
                 }
             }
         }
         out.flush()
+    }
+
+    /// All rows by their packets.
+    fn in_order(&self) -> Vec<(&Connection, &Decision)> {
+        let of = |connection| Connection::decisions(connection).map(move |one| (connection, one));
+        let mut all: Vec<_> = self.connections.iter().flat_map(of).collect();
+        all.sort_by_key(|(_, one)| (one.packet, one.is_finding()));
+        all
     }
 
     fn table(&self, out: &mut impl Write) -> io::Result<()> {
@@ -187,7 +242,8 @@ impl Explained {
             "action",
             "why",
         ];
-        let rows: Vec<Vec<String>> = self.connections.iter().flat_map(Connection::rows).collect();
+        let rows = self.in_order().into_iter();
+        let rows: Vec<Vec<String>> = rows.map(|(connection, one)| connection.row(one)).collect();
         for line in lines(&head, &rows) {
             writeln!(out, "{line}")?;
         }
@@ -209,12 +265,18 @@ impl Explained {
 }
 
 impl Connection {
-    /// Why nothing decided it.
-    fn undecided(&self) -> &'static str {
-        if self.has_payload {
-            "too few bytes to know its application, or its request"
-        } else {
+    /// What decided it, or why nothing did.
+    fn decisions(&self) -> impl Iterator<Item = &Decision> {
+        let undecided = self.decisions.is_empty().then_some(&self.undecided);
+        self.decisions.iter().chain(undecided)
+    }
+
+    /// Why a row is what it is.
+    fn why<'a>(&self, one: &'a Decision) -> &'a str {
+        if self.decisions.is_empty() && !self.has_payload {
             "no packet with payload"
+        } else {
+            &one.why
         }
     }
 
@@ -222,7 +284,7 @@ impl Connection {
         if self.is_tcp { "tcp" } else { "udp" }
     }
 
-    fn rows(&self) -> Vec<Vec<String>> {
+    fn row(&self, one: &Decision) -> Vec<String> {
         let end = |(address, port): (IpAddr, u16)| {
             std::net::SocketAddr::new(address.to_canonical(), port).to_string()
         };
@@ -232,50 +294,33 @@ impl Connection {
             end(self.client),
             end(self.server)
         );
-        if self.decisions.is_empty() {
-            let mut row = vec![self.first.to_string(), ends];
-            row.extend(["", "undecided", "", "", self.undecided()].map(str::to_owned));
-            return vec![row];
-        }
-        let rows = self.decisions.iter().map(|one| {
-            vec![
-                one.packet.to_string(),
-                ends.clone(),
-                one.application.clone(),
-                one.event.to_owned(),
-                one.rule.clone(),
-                one.action.to_owned(),
-                one.why.clone(),
-            ]
-        });
-        rows.collect()
+        vec![
+            one.packet.to_string(),
+            ends,
+            one.application.clone(),
+            one.event.to_owned(),
+            one.rule.clone(),
+            one.action.to_owned(),
+            self.why(one).to_owned(),
+        ]
     }
 
-    fn objects(&self) -> Vec<Value> {
-        let of = |packet: u64, event: &str, [application, rule, action]: [&str; 3], why: &str| {
-            json!({
-                "packet": packet,
-                "first_packet": self.first,
-                "packets": self.packets,
-                "client_ip": self.client.0.to_canonical().to_string(),
-                "client_port": self.client.1,
-                "server_ip": self.server.0.to_canonical().to_string(),
-                "server_port": self.server.1,
-                "protocol": self.protocol(),
-                "event": event,
-                "application": application,
-                "rule": rule,
-                "action": action,
-                "why": why,
-            })
-        };
-        if self.decisions.is_empty() {
-            return vec![of(self.first, "undecided", [""; 3], self.undecided())];
-        }
-        let objects = self.decisions.iter().map(|one| {
-            let words = [one.application.as_str(), one.rule.as_str(), one.action];
-            of(one.packet, one.event, words, &one.why)
-        });
-        objects.collect()
+    fn object(&self, one: &Decision) -> Value {
+        let known = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+        json!({
+            "packet": one.packet,
+            "first_packet": self.first,
+            "packets": self.packets,
+            "client_ip": self.client.0.to_canonical().to_string(),
+            "client_port": self.client.1,
+            "server_ip": self.server.0.to_canonical().to_string(),
+            "server_port": self.server.1,
+            "protocol": self.protocol(),
+            "event": one.event,
+            "application": known(&one.application),
+            "rule": known(&one.rule),
+            "action": known(one.action),
+            "why": self.why(one),
+        })
     }
 }

@@ -20,7 +20,7 @@ use linkweir_wire::{Fragments, Network, Packet, TcpFlags, Timestamp, Transport, 
 
 use super::args::{CheckArgs, ExplainArgs};
 use super::config::GatewayConfig;
-use super::explain::Explained;
+use super::explain::{Explained, five};
 use crate::clock;
 use crate::exit::{Exit, say, warn};
 use crate::outputs::{self, ReportedLosses};
@@ -57,6 +57,7 @@ pub(super) fn explain(args: &ExplainArgs, config: &GatewayConfig) -> anyhow::Res
     let nowhere = outputs::open(&[], None, &OutputOptions::default())?;
     let mut trial = Trial::new(config, nowhere);
     trial.explained = Some(Explained::default());
+    trial.stage.keep_undecided();
     let exit = trial.play(&args.read)?;
     trial.stage.finish(trial.last, &mut trial.effects);
     trial.put_away();
@@ -196,11 +197,7 @@ impl Trial {
         };
         let src = (packet.network.src(), ports.0);
         let dst = (packet.network.dst(), ports.1);
-        let key = if src <= dst {
-            (src, dst, ports.2)
-        } else {
-            (dst, src, ports.2)
-        };
+        let key = five(src, dst, ports.2);
         if is_opening {
             self.marks.remove(&key);
         }
@@ -250,6 +247,7 @@ impl Trial {
         self.effects.segments.clear();
         if let Some(explained) = &mut self.explained {
             explained.on_events(&self.effects.records, self.frames);
+            explained.on_undecided(self.stage.take_undecided(), self.frames);
             self.effects.records.clear();
         }
     }

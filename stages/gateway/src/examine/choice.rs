@@ -358,7 +358,7 @@ impl Findings<'_, '_> {
             };
             let whose = (self.ends, self.is_tcp);
             self.ctx
-                .record_decision(whose, choice.label, rule, &shown, &text);
+                .record_decision(whose, Some(choice.label), rule, &shown, &text);
         }
         if !rule.action.stops() || self.state.blocked.is_some() {
             return;

@@ -13,7 +13,7 @@ use super::{Arrived, GatewayStage};
 use crate::connection::{Connection, Ends, HalfOpen, Opening, Phase, decision_of, side_of_sender};
 use crate::examine::Examination;
 use crate::inspect::{Inspector, Side};
-use crate::policy::{Fail, Label, Shown};
+use crate::policy::{Fail, Label};
 
 /// Why a connection is followed from its middle on.
 const NOT_SEEN: &str = "the beginning of the connection was not seen";
@@ -81,7 +81,7 @@ impl GatewayStage {
             };
             self.recent.remember(key, hash, mark, now);
             let mut ctx = self.shared.context(now, effects);
-            ctx.record_decided((ends, true), Label::Unknown, rule, &Shown::default());
+            ctx.record_unclassified((ends, true), rule);
             return ctx.answer_decided(packet, mark);
         }
         if tcp.payload_len > 0 {
@@ -176,7 +176,7 @@ impl GatewayStage {
             };
             self.recent.remember(key, hash, mark, now);
             let mut ctx = self.shared.context(now, effects);
-            ctx.record_decided((ends, key.is_tcp), Label::Unknown, rule, &Shown::default());
+            ctx.record_unclassified((ends, key.is_tcp), rule);
             ctx.answer_decided(packet, mark);
             return None;
         } else if key.is_tcp && !has_handshake {
