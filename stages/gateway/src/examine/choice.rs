@@ -217,6 +217,25 @@ impl Findings<'_, '_> {
         }
     }
 
+    /// What comes is no request that could choose: the rule for all else holds, until a request says otherwise.
+    pub(super) fn on_no_request(&mut self, sender: Side) {
+        let Some(mut choice) = self.state.choice.take() else {
+            return;
+        };
+        if choice.recorded.is_none() {
+            let last = u16::try_from(self.rules.len().saturating_sub(1)).unwrap_or(u16::MAX);
+            let nothing = Unanswered {
+                may: Vec::new(),
+                decided: last,
+                is_head: false,
+                texts: None,
+            };
+            let (parts, requested) = ((sender, false, None), Requested::default());
+            self.choose(&mut choice, last, parts, &requested, &nothing, None);
+        }
+        self.state.choice = Some(choice);
+    }
+
     /// A final response: a rule may ask for it.
     pub(super) fn on_response(&mut self, sender: Side, info: &ResponseInfo<'_>) {
         let Some(mut choice) = self.state.choice.take() else {

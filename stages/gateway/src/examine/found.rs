@@ -398,6 +398,10 @@ impl Found for Findings<'_, '_> {
         self.on_request(sender, request);
     }
 
+    fn no_request(&mut self, sender: Side) {
+        self.on_no_request(sender);
+    }
+
     fn response(&mut self, sender: Side, response: &ResponseInfo<'_>) {
         self.on_response(sender, response);
     }

@@ -107,6 +107,8 @@ pub trait Found {
     fn request(&mut self, _sender: Side, _request: &RequestInfo<'_>) {}
     /// A final response of HTTP/1 to the oldest request without one.
     fn response(&mut self, _sender: Side, _response: &ResponseInfo<'_>) {}
+    /// What begins here is no request of HTTP. One may still follow.
+    fn no_request(&mut self, _sender: Side) {}
     /// A chat message (whose bytes [`Found::text`] gets too).
     fn message(&mut self, sender: Side, message: &ChatMessage<'_>);
     /// A file is asked for, offered or announced here, without its bytes. `sender` is who would send it.

@@ -252,3 +252,26 @@ fn connections_beyond_the_rate_of_a_client_are_the_next_rules() {
     let rules: Vec<_> = decided(&bed).into_iter().map(|(rule, _)| rule).collect();
     assert_eq!(rules, ["slow", "slow", "fast", "slow"]);
 }
+
+#[test]
+fn what_is_no_request_gets_the_rule_for_all_else() {
+    const CONNECT: &[u8] = b"GNUTELLA CONNECT/0.6\r\nUser-Agent: a/1\r\n\r\n";
+    for (action, passes) in [(Action::Allow, true), (Action::Drop, false)] {
+        let mut all = blocking(|_| {});
+        all.default = Arc::new(Rule::any("default", 0, action));
+        let mut bed = Bed::new(all);
+        bed.open();
+        bed.send(Side::Client, 0, CONNECT);
+        let why = ("default".to_owned(), "no rule matches".to_owned());
+        assert_eq!(decided(&bed), [why]);
+        assert_eq!(!bed.at_server.stream().is_empty(), passes, "{action:?}");
+        if passes {
+            // It is still read: a request behind it hides nothing.
+            bed.send(Side::Client, CONNECT.len(), BAD);
+            assert_eq!(decided(&bed).len(), 2);
+            assert_eq!(bed.at_server.stream(), CONNECT);
+        } else {
+            assert_eq!(bed.decision(), Decision::Drop);
+        }
+    }
+}

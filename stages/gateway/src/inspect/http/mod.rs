@@ -150,6 +150,7 @@ impl HttpInspector {
                 gnutella::push(sender, line, found);
             }
             Ok(Start::Gnutella(handshake)) => {
+                found.no_request(sender);
                 self.stream(sender).state = gnutella::after_handshake(handshake, head);
             }
             Err(why) => self.malformed(sender, why, found),
