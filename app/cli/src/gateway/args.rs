@@ -11,20 +11,26 @@ use crate::files::OverwriteArgs;
 
 const POLICY: &str = "A policy:
   [gateway]
-  interfaces = [\"lan0\", \"wan0\"]  # traffic through these
-  fail = \"open\"                   # without the gateway traffic passes; or closed
+  interfaces = [\"lan0\", \"wan0\"]     # traffic through these
+  fail = \"open\"                     # without the gateway traffic passes; or closed
+  default = \"allow\"                 # what no rule matches; or drop, reject
   [scanner.clamd]
   address = \"/run/clamav/clamd.ctl\"
   [[rule]]                          # the first rule that matches decides
+  name = \"ads\"
+  hosts = [\"*.ads.example\"]         # of HTTP in clear; or urls, methods, user-agents, mime-types
+  sni = [\"*.ads.example\"]           # of TLS and QUIC; or ja4, alpn, certificate, ech
+  action = \"reject\"                 # or allow, drop, inspect, redirect
+  [[rule]]
   name = \"torrents\"
   application = [\"bittorrent\", \"utp\"]
-  clients = [\"10.1.0.0/16\"]       # default: all
-  action = \"allow\"                # or drop, reject, inspect, redirect
+  clients = [\"10.1.0.0/16\"]         # default: all
+  action = \"allow\"
   shape = \"10mbit\"
   [[rule]]
   name = \"downloads\"
   application = \"http\"
-  action = \"inspect\"              # needs one of: keywords, file-names, scan, audit, record
+  action = \"inspect\"                # needs one of: keywords, file-names, scan, audit, record
   file-names = [\"*.exe\"]
   keywords = [\"secret plan\"]
   scan = \"clamd\"
@@ -40,7 +46,9 @@ Exit codes:
   0  success
   1  success, but data was lost (packets dropped by the kernel, events that no output took), or a check failed
   2  invalid usage or configuration
-  3  an input, an output or a rule of the kernel failed";
+  3  an input, an output or a rule of the kernel failed
+
+Every key of a policy, with its default: linkweir gateway check --example";
 
 /// Filter traffic on a router by application: allow, drop, reject, shape, inspect, redirect to a proxy.
 ///
@@ -123,13 +131,16 @@ pub(crate) struct CheckArgs {
 ///
 /// The packets go through the policy as with `check -r`. Each decision has the number of the packet that caused it and the
 /// conditions of the rule that matched, with their values; `blocked`, `keyword` and other findings follow. Connections that
-/// no rule decided are listed too: by the default, or undecided where the capture has too little of them.
+/// no rule decided are listed too: by the default, or undecided where the capture has too little of them, with what is missing. Rows
+/// are in the order of the packets.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   linkweir gateway explain -r capture.pcap -c gateway.toml
   linkweir gateway explain -r capture.pcap -c gateway.toml | jq 'select(.rule == \"ads\")'
 
-Exit codes: 0 success; 1 a capture is damaged; 2 the policy is invalid; 3 an input or output failed")]
+Exit codes: 0 success; 1 a capture is damaged; 2 the policy is invalid; 3 an input or output failed
+
+Every key of a policy, with its default: linkweir gateway check --example")]
 pub(crate) struct ExplainArgs {
     #[command(flatten)]
     pub(crate) file: ConfigFile,

@@ -464,6 +464,10 @@ fn what_a_value_may_be_is_said() {
     for (text, expected) in [
         ("[gateway]\nqueue = 1\n", "; did you mean `queues`?"),
         (
+            "[[rule]]\nname = \"a\"\naction = \"drop\"\nhost-names = [\"a.test\"]\n",
+            "; did you mean `hosts`?",
+        ),
+        (
             "[gateway]\nqueues = \"two\"\n",
             "gateway.toml:2:10: invalid type: string \"two\", expected a whole number",
         ),

@@ -79,12 +79,13 @@ fn plain(message: &str) -> String {
     }
 }
 
-/// The word that is most like another, if any is, as clap does for flags.
+/// The word that is most like another, if any is, as clap does for flags; of several alike the one that begins as it does.
 pub(super) fn nearest<'a>(word: &str, all: &[&'a str]) -> Option<&'a str> {
     let lower = word.to_ascii_lowercase();
     let alike = all.iter().map(|one| (strsim::jaro(&lower, one), *one));
     let alike = alike.filter(|(alike, _)| *alike > 0.7);
-    let nearest = alike.max_by(|(one, _), (other, _)| one.total_cmp(other));
+    let begins = |one: &str| strsim::jaro_winkler(&lower, one);
+    let nearest = alike.max_by(|(_, one), (_, other)| begins(one).total_cmp(&begins(other)));
     nearest.map(|(_, one)| one)
 }
 
