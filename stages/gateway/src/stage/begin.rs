@@ -72,17 +72,9 @@ impl GatewayStage {
         }
         let mut ends = Ends::opened_by(src, dst, Side::Client);
         self.shared.locate(&mut ends, now);
-        let policy = Arc::clone(&self.shared.policy);
-        ends.used_up |= policy.opens(&ends, now);
-        if let Some(rule) = policy.rule_of_any(&ends) {
-            let mark = Mark {
-                decision: decision_of(rule.action),
-                rule: rule.number,
-            };
-            self.recent.remember(key, hash, mark, now);
-            let mut ctx = self.shared.context(now, effects);
-            ctx.record_unclassified((ends, true), rule);
-            return ctx.answer_decided(packet, mark);
+        ends.used_up |= self.shared.policy.opens(&ends, now);
+        if self.is_decided_by_ends(arrived, ends, effects) {
+            return;
         }
         if tcp.payload_len > 0 {
             // TCP Fast Open (RFC 7413): without an answer the client goes on without data in its SYN.
@@ -101,6 +93,29 @@ impl GatewayStage {
         self.shared
             .context(now, effects)
             .accept(packet.id, packet.mark, None);
+    }
+
+    /// Decides a connection with its first packet, where its ends and the time say it all.
+    fn is_decided_by_ends(
+        &mut self,
+        arrived: &Arrived<'_>,
+        ends: Ends,
+        effects: &mut Effects<GatewayKind>,
+    ) -> bool {
+        let Arrived { key, hash, now, .. } = *arrived;
+        let policy = Arc::clone(&self.shared.policy);
+        let Some(rule) = policy.rule_of_any(&ends) else {
+            return false;
+        };
+        let mark = Mark {
+            decision: decision_of(rule.action),
+            rule: rule.number,
+        };
+        self.recent.remember(key, hash, mark, now);
+        let mut ctx = self.shared.context(now, effects);
+        ctx.record_unclassified((ends, key.is_tcp), rule);
+        ctx.answer_decided(arrived.packet, mark);
+        true
     }
 
     /// Drops a segment that its receiver ignores.
@@ -167,17 +182,7 @@ impl GatewayStage {
                 return None;
             }
             phase = Phase::Inspected(Box::new(exam));
-        } else if half.is_none()
-            && let Some(rule) = Arc::clone(&self.shared.policy).rule_of_any(&ends)
-        {
-            let mark = Mark {
-                decision: decision_of(rule.action),
-                rule: rule.number,
-            };
-            self.recent.remember(key, hash, mark, now);
-            let mut ctx = self.shared.context(now, effects);
-            ctx.record_unclassified((ends, key.is_tcp), rule);
-            ctx.answer_decided(packet, mark);
+        } else if half.is_none() && self.is_decided_by_ends(arrived, ends, effects) {
             return None;
         } else if key.is_tcp && !has_handshake {
             // What came before is unknown.
