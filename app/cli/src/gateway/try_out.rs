@@ -2,7 +2,7 @@
 //! marks it gives lead the rest of each connection around it as the kernel's rules would.
 
 use std::collections::HashMap;
-use std::io::Write as _;
+use std::io::{ErrorKind, Write as _};
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -63,10 +63,11 @@ pub(super) fn explain(args: &ExplainArgs, config: &GatewayConfig) -> anyhow::Res
     trial.put_away();
     let explained = trial.explained.take().unwrap_or_default();
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
-    explained
-        .write(args.format, &mut out)
-        .context("standard output")?;
-    Ok(exit)
+    match explained.write(args.format, &mut out) {
+        // Whoever reads it has enough.
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(exit),
+        written => written.context("standard output").map(|()| exit),
+    }
 }
 
 fn open_outputs(args: &CheckArgs) -> anyhow::Result<Outputs<GatewayKind>> {

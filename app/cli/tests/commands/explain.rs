@@ -91,7 +91,7 @@ fn queries_and_requests() -> Vec<CapturedFrame> {
         let query = CapturedFrame {
             wire_len: u32::try_from(bytes.len()).unwrap(),
             bytes,
-            ..frame.clone()
+            ..frame
         };
         [query, frame]
     });
