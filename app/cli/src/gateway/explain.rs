@@ -6,12 +6,14 @@ use std::net::IpAddr;
 
 use clap::ValueEnum;
 use linkweir_gateway::Undecided;
-use linkweir_record::human::counted;
+use linkweir_netfilter::rules::ClientRate;
+use linkweir_record::human::{counted, thousands};
 use linkweir_record::{GatewayBatch, GatewayEventKind, RecordBatch as _};
-use linkweir_wire::SeqNumber;
+use linkweir_wire::{SeqNumber, Timestamp};
 use serde_json::{Value, json};
 
 use super::args::ExplainArgs;
+use super::buckets::Buckets;
 use super::config::GatewayConfig;
 use super::try_out::{self, Five};
 use crate::exit::Exit;
@@ -49,6 +51,7 @@ pub(super) struct Explained {
     known: HashMap<Five, usize>,
     /// Connections beyond those that are remembered.
     more: u64,
+    buckets: Buckets,
 }
 
 #[derive(Debug)]
@@ -67,6 +70,8 @@ struct Connection {
     undecided: Decision,
     /// The one before it between the same ends.
     before: Option<usize>,
+    /// Packets and IP bytes that its client's rate would have dropped; `None` where no rule gives it one.
+    over_rate: Option<(u64, u64)>,
 }
 
 /// A row of a connection; what is empty is absent.
@@ -145,6 +150,7 @@ impl Explained {
             decisions: Vec::new(),
             undecided: Decision::undecided(number, NOT_SEEN),
             before,
+            over_rate: None,
         });
     }
 
@@ -167,6 +173,26 @@ impl Explained {
                 rule: one.rule.unwrap_or_default(),
                 ..Decision::undecided(connection.first, &one.why)
             };
+        }
+    }
+
+    /// A packet of a connection under a rule with a rate for each client, after it was decided.
+    pub(super) fn on_rated(
+        &mut self,
+        (key, src): (Five, (IpAddr, u16)),
+        rate: &ClientRate,
+        bytes: usize,
+        now: Timestamp,
+    ) {
+        let at = self.known.get(&key);
+        let Some(connection) = at.and_then(|at| self.connections.get_mut(*at)) else {
+            return;
+        };
+        let client = connection.client;
+        let (packets, sum) = connection.over_rate.get_or_insert_default();
+        if (self.buckets).exceeds(rate, (client.0, src == client), bytes, now) {
+            *packets += 1;
+            *sum += bytes as u64;
         }
     }
 
@@ -253,6 +279,21 @@ impl Explained {
             .filter(|one| one.decisions.is_empty());
         let (all, undecided) = (self.connections.len() as u64, undecided.count() as u64);
         writeln!(out, "{}, {undecided} undecided", counted(all, "connection"))?;
+        let rated = self.connections.iter().filter_map(|one| one.over_rate);
+        let over = rated.clone().filter(|(packets, _)| *packets > 0);
+        let sum = |all: (u64, u64), one: (u64, u64)| (all.0 + one.0, all.1 + one.1);
+        let (packets, bytes) = over.clone().fold((0, 0), sum);
+        let (rated, over) = (rated.count() as u64, over.count());
+        if rated > 0 {
+            writeln!(
+                out,
+                "{} with a rate for the client: {}, {} bytes, of {} would have been dropped",
+                counted(rated, "connection"),
+                counted(packets, "packet"),
+                thousands(bytes),
+                thousands(over as u64),
+            )?;
+        }
         if self.more > 0 {
             writeln!(
                 out,
@@ -321,6 +362,8 @@ impl Connection {
             "rule": known(&one.rule),
             "action": known(one.action),
             "why": self.why(one),
+            "over_rate_packets": self.over_rate.map(|(packets, _)| packets),
+            "over_rate_bytes": self.over_rate.map(|(_, bytes)| bytes),
         })
     }
 }

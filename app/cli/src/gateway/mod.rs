@@ -1,6 +1,7 @@
 //! `linkweir gateway`: classify, filter, scan, audit and shape, inline.
 
 mod args;
+mod buckets;
 mod check;
 mod config;
 mod control;

@@ -13,6 +13,7 @@ use linkweir_engine::effect::{Decision, QueuedPacket};
 use linkweir_engine::{Effects, FaultKind, Frame, Outputs, Source, SourceEvent};
 use linkweir_gateway::policy::{Policy, Rule};
 use linkweir_gateway::{GatewayStage, Invitations, Stats};
+use linkweir_netfilter::rules::ClientRate;
 use linkweir_record::human::{counted, thousands};
 use linkweir_record::{GatewayEventKind, GatewayKind, RecordBatch as _};
 use linkweir_sink::OutputOptions;
@@ -100,6 +101,8 @@ struct Trial {
     frames: u64,
     /// What decided each connection, where that is asked for.
     explained: Option<Explained>,
+    /// Rates of clients, by rule.
+    rates: HashMap<u16, ClientRate>,
 }
 
 impl Trial {
@@ -129,6 +132,7 @@ impl Trial {
             outputs,
             frames: 0,
             explained: None,
+            rates: config.rates.iter().map(|one| (one.rule, *one)).collect(),
         }
     }
 
@@ -210,10 +214,14 @@ impl Trial {
             explained.on_packet(key, (src, dst), seq, has_payload, self.frames);
         }
         let mark = self.marks.get(&key).copied().unwrap_or(0);
-        if !matches!(
-            self.policy.marks.read(mark).decision,
-            Decision::Undecided | Decision::Inspect
-        ) {
+        let read = self.policy.marks.read(mark);
+        if let Some(explained) = &mut self.explained
+            && matches!(read.decision, Decision::Pass | Decision::Inspect)
+            && let Some(rate) = self.rates.get(&read.rule)
+        {
+            explained.on_rated((key, src), rate, bytes.len(), time);
+        }
+        if !matches!(read.decision, Decision::Undecided | Decision::Inspect) {
             return;
         }
         // Captures may be of other days: what comes from an earlier one is not of the time of the later.

@@ -191,3 +191,38 @@ fn a_decision_comes_before_what_was_found_at_its_packet() {
     assert!(both.len() > 10, "{}", both.len());
     assert!(both.iter().all(|pair| pair[0].1 == "decided"), "{both:?}");
 }
+
+/// The rate of each client, as the kernel would keep it: one that all fit in, and one that none does.
+#[test]
+fn packets_beyond_the_rate_of_a_client_are_counted() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("gateway.toml");
+    let (policy, demo) = (path.to_str().unwrap(), demo());
+    let explained = |rate: &str, form: &str| {
+        let text = format!(
+            "[[rule]]\nname = \"rated\"\napplication = \"http\"\naction = \"allow\"\nclient-rate = {rate}\n"
+        );
+        std::fs::write(&path, text).unwrap();
+        let capture = demo.to_str().unwrap();
+        let words = [
+            "gateway", "explain", "-c", policy, "-r", capture, "--format", form,
+        ];
+        run(&words).exits(0).stdout
+    };
+    let sum = |rate: &str, field: &str| -> u64 {
+        let said = explained(rate, "jsonl");
+        let lines = said
+            .lines()
+            .map(|line| serde_json::from_str::<Value>(line).unwrap());
+        let rated: Vec<Value> = lines.filter(|one| one["rule"] == "rated").collect();
+        assert!(rated.len() > 10, "{said}");
+        let count = |one: &Value| one[field].as_u64().unwrap_or_else(|| panic!("{one}"));
+        rated.iter().map(count).sum()
+    };
+    let slow = "\"1kB/s\"\nclient-burst = \"1B\"";
+    assert_eq!(sum("\"12500MB/s\"", "over_rate_packets"), 0);
+    let (packets, bytes) = (sum(slow, "over_rate_packets"), sum(slow, "over_rate_bytes"));
+    assert!(packets > 100 && bytes > 100_000, "{packets} {bytes}");
+    let table = explained(slow, "table");
+    assert!(table.contains("would have been dropped"), "{table}");
+}

@@ -28,7 +28,7 @@ pub use conditions::{
 pub(crate) use conditions::{Requested, Shown, Why};
 pub use keywords::{KeywordState, Keywords, KeywordsError};
 pub(crate) use possible::Wait;
-pub use quota::{MAX_QUOTAS, Quota, QuotaCounts, QuotaTable};
+pub use quota::{MAX_QUOTAS, Quota, QuotaCounts, QuotaTable, client_network};
 pub use region::Regions;
 pub use rule::{
     Action, Applications, Fail, Hold, Inspect, Label, NamePattern, NamePatterns, Networks, OnMatch,

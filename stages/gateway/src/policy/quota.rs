@@ -107,7 +107,7 @@ impl QuotaTable {
         (quota, now): (&Quota, Timestamp),
         work: impl FnOnce(&mut Usage, &mut QuotaCounts) -> T,
     ) -> Option<T> {
-        let client = network(client);
+        let client = client_network(client);
         let key = (client, rule);
         let hash = flow_hash(key, key);
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -199,7 +199,8 @@ impl QuotaTable {
 }
 
 /// The address that counts for a client: of IPv6 its /64.
-fn network(address: IpAddr) -> IpAddr {
+#[must_use]
+pub fn client_network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => {
             let [a, b, c, d, ..] = address.segments();
