@@ -105,7 +105,7 @@ fn each_client_has_its_rate_past_user_space_too() {
             .replace("client-rate", "# ")
             .replace("client-burst", "# "),
     );
-    let took = fetch(&site, &[(0, &file), (0, &file)]);
+    let took = fetch(&site, &[(0, &file), (0, &file), (0, &file)]);
     assert!(took.iter().all(|seconds| *seconds < 1.0), "{took:?}");
 
     let (code, said, events) = gateway.ended();
