@@ -21,6 +21,7 @@ const AFTER: &str = "Examples:
   linkweir http -i eth0 -w kafka://broker/web --probe hall-3       (on each probe)
   linkweir console --from kafka://broker/web                       (one page of all, on 127.0.0.1:8080)
   linkweir console --from kafka://a,b,c/web --kind flows --top
+  linkweir console --from kafka://broker/web --probe hall-3        (one of them)
   linkweir console --from kafka://broker/web --since beginning --alert '5xx share > 2 %'
 
 Exit codes:
@@ -47,6 +48,11 @@ pub(crate) struct ConsoleArgs {
     /// Begin with new messages, or with the oldest that the topic holds.
     #[arg(long, value_name = "now|beginning", default_value = "now")]
     pub(crate) since: Since,
+
+    /// Show this probe only, by the name that it has in `--probe`; may be repeated. Sketches of others are counted
+    /// [default: all probes].
+    #[arg(long, value_name = "NAME")]
+    pub(crate) probe: Vec<String>,
 
     /// Maximum time that an interval waits for probes; data that arrives later is counted, and added to the
     /// totals of the run only.
@@ -108,7 +114,11 @@ fn run_of<K: Viewed + Mergeable>(mut args: ConsoleArgs) -> anyhow::Result<Exit> 
     };
     let consumer = open(&topic.brokers, &topics, &args.kafka)
         .map_err(|error| anyhow!(Wrong(format!("{}: {error}", args.from))))?;
-    let mut view = View::<K>::start_merged(&args.view, &args.from, &signals)?;
+    let source = match args.probe.as_slice() {
+        [] => args.from.clone(),
+        names => format!("{} ({})", args.from, names.join(", ")),
+    };
+    let mut view = View::<K>::start_merged(&args.view, &source, &signals)?;
     let Some(live) = view.live() else {
         return Err(anyhow!("nothing is shown"));
     };
@@ -118,7 +128,7 @@ fn run_of<K: Viewed + Mergeable>(mut args: ConsoleArgs) -> anyhow::Result<Exit> 
     };
     let mut reader = Reader {
         consumer,
-        merger: Merger::new(live, options),
+        merger: Merger::new(live, options).only(args.probe.iter().map(String::as_str)),
         from: args.from,
         told: None,
     };

@@ -70,6 +70,7 @@ mod tests {
         let panel = panel(&Probes {
             probes: vec![probe("a", false), probe("b", true)],
             sketches: 7,
+            left_out: 0,
             refused: [("malformed", 2), ("version", 1)].into(),
             fault: Some("no broker\n".into()),
         });

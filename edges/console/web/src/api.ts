@@ -158,6 +158,8 @@ export interface Probe {
 export interface Probes {
   probes: readonly Probe[];
   sketches: number;
+  /** Sketches of probes that nobody asked for. */
+  left_out?: number;
   /** Messages that were no sketches, by cause. */
   refused: Readonly<Record<string, number>>;
   /** What is wrong with the connection to the broker. */

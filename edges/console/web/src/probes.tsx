@@ -48,8 +48,12 @@ export function ProbesCard() {
   const all = probes.value;
   const rows = [...(all?.probes ?? [])].sort((one, other) => trouble(other) - trouble(one) || one.name.localeCompare(other.name));
   const refused = Object.entries(all?.refused ?? {}).map(([cause, count]) => `${format.count(count)} ${cause.replaceAll("_", " ")}`);
+  const notes = [
+    ...(refused.length > 0 ? [`refused: ${refused.join(", ")}`] : []),
+    ...((all?.left_out ?? 0) > 0 ? ["other probes are left out (--probe)"] : []),
+  ];
   return (
-    <Card id="probes" title="Probes" unit={`${rows.length}`} size="card-wide" at={refused.length > 0 ? `refused: ${refused.join(", ")}` : ""}>
+    <Card id="probes" title="Probes" unit={`${rows.length}`} size="card-wide" at={notes.join("; ")}>
       {all?.fault == null ? null : <p class="none">The broker cannot be read: {all.fault}</p>}
       <DataTable columns={COLUMNS} rows={rows} name={(row) => row.name} none="No sketch has come yet." />
     </Card>

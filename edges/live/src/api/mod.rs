@@ -310,6 +310,9 @@ pub struct Probes {
     pub probes: Vec<Probe>,
     /// Sketches that were merged.
     pub sketches: u64,
+    /// Sketches of probes that nobody asked for, where only some were.
+    #[serde(skip_serializing_if = "crate::sketch::wire::is_zero")]
+    pub left_out: u64,
     /// Messages that were no sketches of this kind, by cause.
     pub refused: BTreeMap<&'static str, u64>,
     /// The last error of the connection to the broker, while it is broken.

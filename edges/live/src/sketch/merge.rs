@@ -6,7 +6,7 @@
 //!
 //! Memory: intervals that wait hold 64 MiB of histograms at most, then the oldest one closes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,6 +20,7 @@ use crate::api::{Probes, TableState};
 use crate::figures::Counts as _;
 use crate::interval::{Open, Sums};
 use crate::live::{LiveOf, ToBoard, lock};
+use crate::text::clean;
 use crate::writer::Writer;
 
 /// Maximum number of intervals that wait.
@@ -80,7 +81,10 @@ pub struct Merger<K: Mergeable> {
     next: Option<u64>,
     /// When the first sketch came.
     started: Option<u64>,
+    /// The probes that are merged; all where it is empty.
+    only: BTreeSet<String>,
     sketches: u64,
+    left_out: u64,
     refused: BTreeMap<&'static str, u64>,
     fault: Option<String>,
 }
@@ -102,12 +106,23 @@ impl<K: Mergeable> Merger<K> {
             bytes: 0,
             next: None,
             started: None,
+            only: BTreeSet::new(),
             sketches: 0,
+            left_out: 0,
             refused: BTreeMap::new(),
             fault: None,
         };
         merger.show(0);
         merger
+    }
+
+    /// Merges the sketches of these probes and of no other; of all where there is no name. Others are counted, and not
+    /// waited for.
+    #[must_use]
+    pub fn only<'n>(mut self, names: impl IntoIterator<Item = &'n str>) -> Self {
+        let names = names.into_iter().map(|name| clean(name.as_bytes()));
+        self.only = names.collect();
+        self
     }
 
     /// Takes a message that came at `now`. Invalid messages are counted by cause.
@@ -120,6 +135,10 @@ impl<K: Mergeable> Merger<K> {
 
     fn try_take(&mut self, message: &[u8], now: u64) -> Result<(), Cause> {
         let taken = Taken::<K>::read(message)?;
+        if !self.only.is_empty() && !self.only.contains(&taken.probe) {
+            self.left_out += 1;
+            return Ok(());
+        }
         if !self.roll.note(&taken, now)? {
             return Ok(());
         }
@@ -249,6 +268,7 @@ impl<K: Mergeable> Merger<K> {
         let probes = Probes {
             probes: self.roll.shown(now.saturating_sub(self.stale)),
             sketches: self.sketches,
+            left_out: self.left_out,
             refused: self.refused.clone(),
             fault: self.fault.clone(),
         };

@@ -704,3 +704,32 @@ fn subjects_are_kinds() {
     assert_eq!(<FlowKind as crate::Kind>::SUBJECT, "flows");
     assert!(!HttpKind::NAME.is_empty() && !FlowKind::NAME.is_empty());
 }
+
+#[test]
+fn only_the_probes_that_were_asked_for_are_merged() {
+    let (merger, one) = merger();
+    let mut merger = merger.only(["a"]);
+    for message in five_seconds("a").iter().chain(&five_seconds("b")) {
+        merger.take(message, at(T0));
+    }
+    merger.take(b"{", at(T0));
+    merger.advance(at(T0 + 10 * S));
+    let shown = one.probes().unwrap();
+    let names: Vec<&str> = shown.probes.iter().map(|probe| &*probe.name).collect();
+    assert_eq!(names, ["a"]);
+    assert_eq!(shown.left_out, shown.sketches);
+    assert_eq!(shown.refused["malformed"], 1);
+    merger.finish(at(T0 + 10 * S));
+    assert_eq!(one.totals().requests, 50, "as one probe counts");
+    let alone = live::<HttpKind>(64, true);
+    run(
+        &alone,
+        &batches(
+            &(0..50)
+                .map(|n| (0, n * 100, 1000, 200, 1, 0))
+                .collect::<Vec<Made>>(),
+            |_| true,
+        ),
+    );
+    assert_eq!(one.totals().figures, alone.totals().figures);
+}

@@ -189,6 +189,22 @@ fn two_probes_are_shown_as_one_run_over_all_packets() {
     }
     assert!(metrics.contains("linkweir_http_response_time_seconds_bucket{"));
 
+    // One of them, by a second console over the same topic.
+    let words = ["--since", "beginning", "--probe", "right"];
+    let one = Console::start(directory.path(), &broker, &words);
+    let probes = one.wait_for("/api/probes", |probes| {
+        let has_ended = probes["probes"][0]["has_ended"] == true;
+        has_ended && probes["left_out"].as_u64() > Some(0)
+    });
+    assert_eq!(names(&probes), ["right"]);
+    let right = summary(&odd, &[]);
+    let snapshot = one.wait_for("/api/snapshot", |snapshot| {
+        snapshot["totals"]["requests"] == right["http"]["requests"]
+    });
+    let source = snapshot["meta"]["source"].as_str().unwrap();
+    assert!(source.ends_with("/web (right)"), "{source}");
+    assert_eq!(one.running.finish().unwrap().status.code(), Some(0));
+
     let ended = console.running.finish().unwrap();
     assert_eq!(ended.status.code(), Some(0));
 }
