@@ -91,6 +91,11 @@ class FlowTest(Test):
             if group in PLACES:
                 key = f'[data-top="{group}"] tr[data-key="{PLACES[group]}"]'
                 until(f"{key}", 20, lambda key=key: self.page.locator(key).count() == 1)
+            if group == "client" and has_places:
+                known = '[data-top="client"] td[data-column="%s"]'
+                for name, value in (("country", "NL"), ("asn", "AS64500")):
+                    cells = self.page.locator(known % name)
+                    until(f"{name} of clients", 20, lambda cells=cells: value in cells.all_inner_texts())
         self.page.click("#tab-name")
         self.page.click('[data-sort="rtt_p95"]')
         until("the other order", 10, lambda: "sort=rtt_p95" in self.hash())

@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::common::{demo, run};
 
 /// Two files: a country of the clients, with another one for one of them, and a number of the server.
-fn databases() -> (tempfile::TempDir, [PathBuf; 2]) {
+pub(crate) fn databases() -> (tempfile::TempDir, [PathBuf; 2]) {
     let directory = tempfile::tempdir().unwrap();
     let city = mmdb::database(
         "GeoLite2-City",

@@ -21,6 +21,7 @@ mod archive_soak;
 mod audit;
 mod captures;
 mod choice;
+mod console;
 mod damaged_columns;
 mod elasticsearch;
 mod estimates;
