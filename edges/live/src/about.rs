@@ -29,7 +29,7 @@ pub struct AboutRow {
     /// Of clients, the number of the autonomous system.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asn: Option<u32>,
-    /// Of clients, the JA4 of the last ClientHello that was seen whole.
+    /// Of clients, the JA4 of the last `ClientHello` that was seen whole.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ja4: Option<String>,
 }

@@ -239,11 +239,10 @@ impl Kind for FlowKind {
         } else {
             names.record_n(&scratch.name, bytes)
         };
-        let client = clients.record_n(&octets(row.client.ip), bytes);
-        let client = client.map(|client| {
+        let mut client = clients.record_n(&octets(row.client.ip), bytes);
+        if let Some(client) = &mut client {
             client.about.note(Some(row.client.place), view.text.ja4);
-            client
-        });
+        }
         for keyed in [
             named,
             servers.record_n(&server, bytes),

@@ -9,6 +9,7 @@ use crate::gateway::{
     ApplicationStatus, GatewayStatus, Held, KernelCount, QueueStatus, ScannerStatus, StatusBoard,
     StepStatus, VaultStatus,
 };
+use crate::live::lock;
 use crate::*;
 use linkweir_record::GatewayKind;
 use linkweir_wire::Timestamp;
@@ -449,6 +450,6 @@ fn records_that_nobody_can_look_at_are_not_copied() {
     let live = live(&[]);
     live.keep_records();
     live.take(&events());
-    assert!(crate::live::lock(&live.0.recent).is_none());
+    assert!(lock(&live.0.recent).is_none());
     assert_eq!(GatewayKind::behind(GatewayBy::Client, "10.0.0.7"), None);
 }

@@ -261,13 +261,11 @@ impl Kind for HttpKind {
             return;
         };
         let time = response_time(row);
-        let client = clients.record(&octets(row.client_ip)).map(|client| {
-            if let Some(web) = view.web() {
-                let ja4 = web.ja4.as_ref().map_or(&[][..], |ja4| ja4);
-                client.about.note(web.places.first().copied(), ja4);
-            }
-            client
-        });
+        let mut client = clients.record(&octets(row.client_ip));
+        if let (Some(client), Some(web)) = (&mut client, view.web()) {
+            let ja4 = web.ja4.as_ref().map_or(&[][..], |ja4| ja4);
+            client.about.note(web.places.first().copied(), ja4);
+        }
         for keyed in [
             hosts.record(&scratch.host),
             urls.record(&scratch.url),
