@@ -45,8 +45,9 @@ fn serving(words: &[&str]) -> (Child, String) {
         .map(Result::unwrap)
         .find_map(|line| Some(line.split_once("stays at ")?.1.to_owned()));
     let address = stays.unwrap();
-    let end = address.find("/?").or_else(|| address.find("/ ")).unwrap();
-    (child, address[..end].to_owned())
+    // Without the token, which is its query.
+    let (url, _) = address.split_once("/?").unwrap();
+    (child, url.to_owned())
 }
 
 /// The status code and the answer.
