@@ -402,7 +402,9 @@ fn counts(log: &str) -> (u64, u64) {
 
 /// Tests that failed, as the list at the end of a log has them; none where it was cut off.
 fn failures(log: &str) -> Vec<String> {
-    let list = log.rsplit_once("\nfailures:\n").map_or("", |(_, list)| list);
+    let list = log
+        .rsplit_once("\nfailures:\n")
+        .map_or("", |(_, list)| list);
     let names = list.lines().map_while(|line| line.strip_prefix("    "));
     names.map(str::to_owned).collect()
 }
@@ -444,7 +446,11 @@ fn conclude(ended: &mut [Ended], took: Duration) -> bool {
     }
     println!();
     for one in ended.iter().filter(|one| !one.again.is_empty()) {
-        println!("UNSTEADY  {}: passed only when run again: {}", one.title, one.again.join(" "));
+        println!(
+            "UNSTEADY  {}: passed only when run again: {}",
+            one.title,
+            one.again.join(" ")
+        );
     }
     for one in ended.iter().filter(|one| !one.is_good) {
         println!("FAIL  {}", one.title);
