@@ -2,6 +2,7 @@
 
 use linkweir_live::api::{FlowFigures, GatewayFigures, LoadFigures, Tick};
 use linkweir_live::load::LoadRun;
+use linkweir_record::flow::Anomaly;
 use linkweir_record::human::{moment, percent, scaled, span};
 use linkweir_record::{FlowKind, GatewayKind, HttpKind};
 
@@ -57,6 +58,11 @@ impl Viewed for FlowKind {
                 percent(tick.retransmissions, tick.data_segments)
             ),
         ];
+        let doubled = tick.anomalies.get(Anomaly::NetworkDuplicate.as_str());
+        if let Some(doubled) = doubled.filter(|count| **count > 0) {
+            let share = percent(*doubled, tick.data_segments);
+            parts.push(format!("duplicated by the network {share}"));
+        }
         if let Some(rtt) = &tick.rtt_ns {
             parts.push(format!("rtt p50 {}  p95 {}", span(rtt.p50), span(rtt.p95)));
         }

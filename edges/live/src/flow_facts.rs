@@ -75,7 +75,9 @@ impl Facts {
         }
         for side in [&row.client, &row.server] {
             counts.data_segments = counts.data_segments.saturating_add(side.pkts_data);
-            counts.retransmissions = counts.retransmissions.saturating_add(side.pkts_retx);
+            counts.retransmissions = counts
+                .retransmissions
+                .saturating_add(side.retransmissions());
             counts.payload_bytes = counts.payload_bytes.saturating_add(side.bytes_uniq);
             counts.retransmitted_bytes = counts.retransmitted_bytes.saturating_add(side.bytes_retx);
             counts.out_of_order = counts.out_of_order.saturating_add(side.pkts_ooo);

@@ -52,7 +52,7 @@ families! {
         => |all, out| out.one(all.totals.flow_bytes);
     counter "linkweir_flows_data_segments_total" [] "TCP segments with payload."
         => |all, out| out.one(all.totals.data_segments);
-    counter "linkweir_flows_retransmissions_total" [] "TCP segments with payload that had been seen before."
+    counter "linkweir_flows_retransmissions_total" [] "TCP segments that their sender sent again: of the classes rto, fast_retransmit, unnecessary_rto, unnecessary_fast_retransmit and tail_loss_probe."
         => |all, out| out.one(all.totals.retransmissions);
     counter "linkweir_flows_payload_bytes_total" [] "TCP payload, each byte once."
         => |all, out| out.one(all.totals.payload_bytes);

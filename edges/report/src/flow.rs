@@ -192,7 +192,7 @@ impl FlowReport {
                 self.midstream += u64::from(!row.has_syn);
                 for side in [&row.client, &row.server] {
                     segments.0 += side.pkts_data;
-                    segments.1 += side.pkts_retx;
+                    segments.1 += side.retransmissions();
                     for (sum, count) in self.anomalies.iter_mut().zip(&side.anomalies) {
                         *sum = sum.saturating_add(*count);
                     }

@@ -103,10 +103,18 @@ impl FlowReport {
             (scaled(to_f64(self.bytes), "B"), "in flows", false),
             (
                 percent(self.retransmissions, self.data_segments),
-                "TCP segments sent again",
+                "TCP segments retransmitted",
                 false,
             ),
         ];
+        let doubled = self.anomalies.get(Anomaly::NetworkDuplicate as usize);
+        if let Some(doubled) = doubled.filter(|count| **count > 0) {
+            cards.push((
+                percent(*doubled, self.data_segments),
+                "TCP segments duplicated by the network",
+                false,
+            ));
+        }
         if let Some(median) = self.rtt.quantile(0.5) {
             cards.push((span(median), "median round-trip time", false));
         }

@@ -1,5 +1,7 @@
 //! What a report of stored records says of each kind: the columns that it adds up, and what counts as an error.
 
+use linkweir_record::flow::RETRANSMISSION_COLUMNS;
+
 /// What the report of a kind is about. Columns and conditions are by the names of the schema.
 #[derive(Debug)]
 pub struct Subject {
@@ -75,7 +77,7 @@ pub static SUBJECTS: [Subject; 6] = [
         error: ("failed", "conn_state in (S0, REJ, RSTOS0, RSTRH, SH, SHR)"),
         share: Some((
             "retransmitted",
-            &["c_pkts_retx", "s_pkts_retx"],
+            &RETRANSMISSION_COLUMNS,
             &["c_pkts_data", "s_pkts_data"],
         )),
         counts: &[

@@ -20,7 +20,9 @@ pub use conn_state::Evidence;
 pub use dns::{DNS_TEXTS, DnsEntry, DnsRow};
 pub use history::{Event, History};
 pub use quic::{Halves, QuicRow, SpinVerdict};
-pub use row::{Anomaly, Extent, FlowRow, FlowSide, FlowState, Protocol, RttRow};
+pub use row::{
+    Anomaly, Extent, FlowRow, FlowSide, FlowState, Protocol, RETRANSMISSION_COLUMNS, RttRow,
+};
 pub use row::{MESSAGE_TEXTS, Message, MessageKind, MessageRow};
 pub use stream::{Jitter, MediaPart, ReportPart, StreamEnd, StreamKinds, StreamPart, StreamRow};
 

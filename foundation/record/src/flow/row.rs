@@ -121,6 +121,20 @@ pub enum Anomaly {
     TailLossProbe,
 }
 
+/// The columns of a record whose sum is [`FlowSide::retransmissions`] of both sides.
+pub const RETRANSMISSION_COLUMNS: [&str; 10] = [
+    "c_pkts_rto",
+    "s_pkts_rto",
+    "c_pkts_fs",
+    "s_pkts_fs",
+    "c_pkts_unrto",
+    "s_pkts_unrto",
+    "c_pkts_unfs",
+    "s_pkts_unfs",
+    "c_pkts_tlp",
+    "s_pkts_tlp",
+];
+
 impl Anomaly {
     /// Number of classes.
     pub const COUNT: usize = 9;
@@ -137,6 +151,20 @@ impl Anomaly {
         Self::UnnecessaryFastRetransmit,
         Self::TailLossProbe,
     ];
+
+    /// Whether the sender sent the segment again: all by timer, by duplicate acknowledgments and as a probe of the tail,
+    /// needed or not. What the network reordered or doubled was sent once, and a keep-alive carries nothing.
+    #[must_use]
+    pub const fn is_retransmission(self) -> bool {
+        match self {
+            Self::Rto
+            | Self::FastRetransmit
+            | Self::UnnecessaryRto
+            | Self::UnnecessaryFastRetransmit
+            | Self::TailLossProbe => true,
+            Self::Reordering | Self::NetworkDuplicate | Self::Unknown | Self::FlowControl => false,
+        }
+    }
 
     /// Its name in summaries and metrics.
     #[must_use]
@@ -349,6 +377,15 @@ impl FlowSide {
             .copied()
             .unwrap_or_default()
     }
+
+    /// Segments with payload that this side sent again: those of the classes that [are
+    /// retransmissions](Anomaly::is_retransmission).
+    #[must_use]
+    pub fn retransmissions(&self) -> u64 {
+        let classes = Anomaly::ALL.iter().zip(&self.anomalies);
+        let sent_again = classes.filter(|(class, _)| class.is_retransmission());
+        sent_again.fold(0, |sum, (_, count)| sum.saturating_add(*count))
+    }
 }
 
 /// The numbers of a flow.
@@ -477,4 +514,36 @@ pub struct Message<'a> {
     pub row: &'a MessageRow,
     /// Its texts in the order of [`MessageKind`]; empty where there is none.
     pub texts: [&'a [u8]; MESSAGE_TEXTS],
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::flow::{Flow, FlowText};
+    use crate::{FlowKind, RecordKind as _, Value};
+
+    #[test]
+    fn retransmissions_are_the_sum_of_their_columns() {
+        let mut row = FlowRow::default();
+        for (n, class) in Anomaly::ALL.into_iter().enumerate() {
+            row.client.anomalies[class as usize] = 1 << n;
+            row.server.anomalies[class as usize] = 1 << (n + 16);
+        }
+        (row.client.pkts_retx, row.server.pkts_retx) = (1 << 40, 1 << 41);
+        let sum = row.client.retransmissions() + row.server.retransmissions();
+        let view = Flow {
+            row: &row,
+            text: FlowText::default(),
+        };
+        let columns = RETRANSMISSION_COLUMNS.map(|name| {
+            let column = FlowKind::column(name).unwrap();
+            match FlowKind::value(&view, column) {
+                Value::U64(count) => count,
+                other => panic!("{name}: {other:?}"),
+            }
+        });
+        assert_eq!(columns.iter().sum::<u64>(), sum);
+        // Reordered, doubled, unknown and keep-alives are none.
+        assert_eq!(sum & 0xffff, 0b1_1100_0011);
+    }
 }
