@@ -1,5 +1,6 @@
 //! What time it is. Only here is the clock asked.
 
+use std::sync::OnceLock;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use chrono::{DateTime, Datelike as _, Local, Timelike as _};
@@ -18,6 +19,20 @@ pub fn now() -> Instant {
 #[must_use]
 pub fn timestamp() -> Timestamp {
     Timestamp::from_nanos(wall_clock())
+}
+
+/// The time of the first packet of the run, of which there is one in a process.
+static BEGIN: OnceLock<u64> = OnceLock::new();
+
+/// Takes the time of the first packet; that of a later one changes nothing.
+pub fn begin(first: Timestamp) {
+    BEGIN.get_or_init(|| first.as_nanos());
+}
+
+/// The time of the first packet, nanoseconds since the epoch, once it was seen.
+#[must_use]
+pub fn begun_ns() -> Option<u64> {
+    BEGIN.get().copied()
 }
 
 /// Nanoseconds since the epoch.

@@ -12,12 +12,13 @@ use linkweir_console::top::{self, Top, TopOptions};
 use linkweir_console::{
     Console, ConsoleError, ConsoleOptions, Order, Pages, Webhook, WebhookOptions,
 };
-use linkweir_engine::{Loss, RunReport, Sink};
+use linkweir_engine::{IntervalEnd, Loss, RunReport, Sink};
 use linkweir_live::alert::{AlertEvent, MAX_RULES, Rule};
 use linkweir_live::api::Tick;
 use linkweir_live::gateway::{GatewayStatus, StatusBoard};
 use linkweir_live::load::{LoadRun, LoadStatus, LoadStep};
 use linkweir_live::{Kind, LiveOf, LiveOptions, OfRecords};
+use linkweir_record::human::moment;
 use linkweir_record::{GatewayKind, HttpKind};
 use linkweir_sys::wait::pause;
 use linkweir_wire::Timestamp;
@@ -217,6 +218,13 @@ impl<K: Viewed> View<K> {
         }
     }
 
+    /// Where the interval ends in which the run is, where it is one over packets of files: they come faster than anybody
+    /// looks at a clock.
+    pub(crate) fn interval_end(&self) -> Option<IntervalEnd> {
+        let shown = self.0.as_ref()?;
+        (!shown.is_live && !K::HAS_STATUS).then(|| shown.live.interval_end())
+    }
+
     /// The run has ended, its page stays while this does; gives the alerts, metrics and spans that were not delivered.
     pub(crate) fn finish(&mut self, report: &RunReport) -> Vec<Loss> {
         let Some(shown) = self.0.as_mut() else {
@@ -228,6 +236,11 @@ impl<K: Viewed> View<K> {
             shown.live.finish(report);
         }
         shown.end();
+        if !shown.is_live {
+            for (rule, why) in shown.live.unjudged() {
+                warn(&format!("alert `{rule}`: never judged: {why}"));
+            }
+        }
         let (alerts, _) = shown.live.webhook_losses();
         let ([metrics, spans], _) = shown.live.export_counts().losses();
         let lost = [
@@ -580,7 +593,8 @@ impl<K: Viewed> Shown<K> {
         self.tell_of_otlp(false);
         for (number, event) in self.live.events_after(self.reported_event) {
             self.reported_event = number;
-            warn(&event.to_string());
+            let time = moment(event.t_ms.saturating_mul(1_000_000));
+            warn(&format!("{time}  {event}"));
         }
         if !self.has_lines {
             return;

@@ -115,7 +115,7 @@ fn count_keyed(keyed: &mut FlowKeyed, row: &FlowRow, facts: &Facts) {
     if facts.has_counters && row.protocol == Protocol::Tcp {
         for side in [&row.client, &row.server] {
             keyed.data_segments = keyed.data_segments.saturating_add(side.pkts_data);
-            keyed.retransmissions = keyed.retransmissions.saturating_add(side.pkts_retx);
+            keyed.retransmissions = keyed.retransmissions.saturating_add(side.retransmissions());
         }
     }
     if let Some(rtt) = facts.rtt {
@@ -152,6 +152,9 @@ impl Kind for FlowKind {
     /// Records come in the order in which flows ended; one that was idle for long comes with those
     /// that end now. No record is late: it counts when it comes.
     fn time(view: &Flow<'_>, clock: Clock) -> u64 {
+        if clock.is_cut && clock.ticks_to > 0 {
+            return clock.ticks_to.max(clock.open_from);
+        }
         let mut time = view.row.last_ns.max(clock.records_to);
         if clock.ticks_to > 0 {
             time = time.min(clock.ticks_to);

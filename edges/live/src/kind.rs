@@ -23,6 +23,8 @@ pub struct Clock {
     pub ticks_to: u64,
     /// Start of the oldest interval that is open.
     pub open_from: u64,
+    /// Whether the records of an interval come before the first tick of the next one.
+    pub is_cut: bool,
 }
 
 /// What the keys of a table are.

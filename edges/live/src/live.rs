@@ -5,11 +5,11 @@ use std::fmt::Debug;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use linkweir_engine::{RunReport, Sink, SinkError};
+use linkweir_engine::{IntervalEnd, RunReport, Sink, SinkError};
 use linkweir_record::{FlowKind, GatewayKind, HttpKind, RecordKind};
 use linkweir_wire::Timestamp;
 
-use crate::alert::{AlertEvent, MAX_RULES, Watch, WebhookCounts};
+use crate::alert::{AlertEvent, MAX_RULES, Unjudged, Watch, WebhookCounts};
 use crate::api::{
     AlertStatus, Ccdf, Dropped, Meta, Now, Probes, Snapshot, Tick, TopTable, Totals, Window,
     Word as _,
@@ -256,6 +256,18 @@ impl<K: Kind> LiveOf<K> {
         lock(&self.0.writer).tick(report, now.as_nanos(), &mut ToBoard(&self.0));
     }
 
+    /// Where the interval of the last tick ends; time zero before the first one. From now on every tick, and the
+    /// records before it, are of one interval: what comes between two ticks is not spread over the time between them.
+    #[must_use]
+    pub fn interval_end(&self) -> IntervalEnd
+    where
+        K: 'static,
+    {
+        lock(&self.0.writer).cut();
+        let shared = Arc::clone(&self.0);
+        Box::new(move || Timestamp::from_nanos(lock(&shared.writer).interval_end()))
+    }
+
     /// Records that an output refused since the start of the run. Takes effect with the next tick.
     pub fn set_sink_drops(&self, records: u64) {
         lock(&self.0.writer).sink_drops = records;
@@ -274,16 +286,20 @@ impl<K: Kind> LiveOf<K> {
             .extend(errors.into_iter().filter(|(_, _, count)| *count > 0));
     }
 
-    /// The run has ended: closes what is open and notifies readers.
+    /// The run has ended, and all that its table had has come as records: closes what is open and notifies readers.
     pub fn finish(&self, report: &RunReport) {
         let now = report.last.map_or(0, Timestamp::as_nanos);
         lock(&self.0.writer).tick(report, now, &mut ToBoard(&self.0));
-        self.close();
+        self.end(true);
     }
 
     /// The run has ended with the state of the last tick: closes what is open and notifies readers.
     pub fn close(&self) {
-        lock(&self.0.writer).finish(&mut ToBoard(&self.0));
+        self.end(false);
+    }
+
+    fn end(&self, is_emptied: bool) {
+        lock(&self.0.writer).finish(is_emptied, &mut ToBoard(&self.0));
         // The receiver of intervals learns that there are no more.
         *lock(&self.0.tap) = None;
         if let Some(day) = lock(&self.0.day).as_mut() {
@@ -291,6 +307,14 @@ impl<K: Kind> LiveOf<K> {
         }
         lock(&self.0.board).is_finished = true;
         self.0.changed.notify_all();
+    }
+
+    /// The rules that were never judged: the text of each, and why not.
+    #[must_use]
+    pub fn unjudged(&self) -> Vec<(String, Unjudged)> {
+        let writer = lock(&self.0.writer);
+        let rules = writer.unjudged();
+        rules.map(|(rule, why)| (rule.text.clone(), why)).collect()
     }
 
     /// Sets the status of the process at `now`. Readers see the last one.

@@ -6,7 +6,7 @@ use linkweir_engine::RunReport;
 use linkweir_sketch::TopK;
 use linkweir_wire::Timestamp;
 
-use crate::alert::{Numbers, Watch};
+use crate::alert::{Numbers, Rule, Unjudged, Watch};
 use crate::api::{Dropped, TableState, Word as _};
 use crate::figures::Counts as _;
 use crate::interval::LiveOptions;
@@ -30,6 +30,8 @@ const MAX_JUMP: u64 = 3600;
 const PART: u64 = 5_000_000_000;
 /// How often tables of keys are renewed, where intervals are not longer.
 pub const TABLES_EVERY: std::time::Duration = std::time::Duration::from_nanos(PART);
+/// A rest as long as this has rates of its own, however long intervals are.
+const SHORT_REST: u64 = 1_000_000_000;
 /// The first parts last one interval each, so that tables show something at once.
 const SHORT_PARTS: u32 = 5;
 
@@ -76,6 +78,8 @@ pub(super) struct Standing<'a, K: Kind> {
 pub(super) struct Writer<K: Kind> {
     interval: u64,
     is_live: bool,
+    /// Whether ticks come where intervals end: what came between two belongs to one.
+    is_cut: bool,
     /// Whether intervals begin at multiples of their length.
     is_aligned: bool,
     max_keys: usize,
@@ -121,6 +125,7 @@ impl<K: Kind> Writer<K> {
                 .unwrap_or(u64::MAX / 2)
                 .clamp(1_000_000, u64::MAX / 1_000_000),
             is_live: options.is_live,
+            is_cut: false,
             is_aligned: options.is_aligned,
             max_keys: options.max_keys,
             scope_of: rules
@@ -177,7 +182,14 @@ impl<K: Kind> Writer<K> {
             self.reach(now, outlet);
             self.ticks_to = self.ticks_to.max(now);
         }
-        self.spread(packets, bytes, from);
+        if self.is_cut {
+            if let Some(open) = self.current() {
+                open.sums.packets += packets;
+                open.sums.bytes += bytes;
+            }
+        } else {
+            self.spread(packets, bytes, from);
+        }
         self.seen = Seen {
             packets: report.packets,
             bytes: report.bytes,
@@ -200,15 +212,29 @@ impl<K: Kind> Writer<K> {
             entries: report.fill.entries,
             capacity: report.fill.capacity,
         };
-        for open in self
-            .open
-            .iter_mut()
-            .rev()
-            .take_while(|open| open.end > from)
-        {
+        // What the table had when an interval ended that was cut stays as it is.
+        let to = if self.is_cut { self.ticks_to } else { from };
+        for open in self.open.iter_mut().rev().take_while(|open| open.end > to) {
             open.sums.table = table;
         }
         self.close_due(outlet);
+    }
+
+    /// The open interval that ticks have reached.
+    fn current(&mut self) -> Option<&mut Open<K>> {
+        let at = place(&self.open, self.ticks_to, self.interval).unwrap_or(0);
+        self.open.get_mut(at)
+    }
+
+    /// From now on ticks come where intervals end.
+    pub(super) const fn cut(&mut self) {
+        self.is_cut = true;
+    }
+
+    /// Where the interval ends that ticks have reached; 0 before the first one.
+    pub(super) fn interval_end(&self) -> u64 {
+        let at = place(&self.open, self.ticks_to, self.interval).unwrap_or(0);
+        self.open.get(at).map_or(0, |open| open.end)
     }
 
     /// Gives packets and bytes that came between two ticks to the intervals between them, by time.
@@ -295,7 +321,14 @@ impl<K: Kind> Writer<K> {
     }
 
     fn push(&mut self, start: u64, end: u64) {
-        self.open.push_back(Open::new(start, end));
+        let mut open = Open::new(start, end);
+        if self.is_cut
+            && let Some(before) = self.open.back()
+        {
+            // Of an interval without a packet nobody asks.
+            open.sums.table = before.sums.table;
+        }
+        self.open.push_back(open);
         self.next_start = Some(end);
     }
 
@@ -312,6 +345,7 @@ impl<K: Kind> Writer<K> {
             records_to: self.records_to,
             ticks_to: self.ticks_to,
             open_from: self.open.front().map_or(0, |open| open.start),
+            is_cut: self.is_cut,
         };
         let time = K::time(view, clock);
         let is_inside = self
@@ -376,32 +410,28 @@ impl<K: Kind> Writer<K> {
         }
     }
 
-    /// Closes the oldest interval. `until` is where time has ended inside it.
-    fn close_front(&mut self, outlet: &mut impl Outlet<K>, until: Option<u64>) {
+    /// Closes the oldest interval. `rest` is what there is to know of it where the run has ended inside it.
+    fn close_front(&mut self, outlet: &mut impl Outlet<K>, rest: Option<&Rest>) {
         let Some(mut front) = self.open.pop_front() else {
             return;
         };
         let entries = front.sums.table.entries;
         K::close(&mut front.sums.counts, &mut self.scratch, entries);
-        let mut changed = Vec::new();
-        let length = match until {
-            // Half an interval says nothing of rates: the rules do not see it.
-            Some(until) => {
-                let length = until.saturating_sub(front.start);
-                // A rate over a very short rest means nothing: it counts as a whole interval.
-                let length = if length < self.interval / 10 {
-                    self.interval
-                } else {
-                    length
-                };
-                front.end = front.start.saturating_add(length);
-                length
-            }
-            None => {
-                changed = self.watch(&front);
-                self.interval
-            }
+        let Some(rest) = rest else {
+            let changed = self.watch(&front, self.interval, front.sums.table);
+            return self.hand_out(front, self.interval, &changed, outlet);
         };
+        let mut length = rest.until.saturating_sub(front.start);
+        let mut changed = Vec::new();
+        // Who waits for packets may go on with others: the interval says nothing then.
+        if !self.is_live {
+            changed = self.watch(&front, length, rest.table);
+        }
+        // A rate over a very short rest means nothing: it counts as a whole interval.
+        if length < (self.interval / 10).min(SHORT_REST) {
+            length = self.interval;
+        }
+        front.end = front.start.saturating_add(length);
         self.hand_out(front, length, &changed, outlet);
     }
 
@@ -467,7 +497,7 @@ impl<K: Kind> Writer<K> {
     fn take_one(&mut self, whole: Open<K>, outlet: &mut impl Outlet<K>) {
         self.next_start = Some(whole.end);
         self.add_seen(&whole.sums);
-        let changed = self.watch(&whole);
+        let changed = self.watch(&whole, self.interval, whole.sums.table);
         self.hand_out(whole, self.interval, &changed, outlet);
     }
 
@@ -503,18 +533,23 @@ impl<K: Kind> Writer<K> {
         }
     }
 
-    /// Shows a closed interval to the rules; gives those that began to fire or were resolved.
-    fn watch(&mut self, closed: &Open<K>) -> Vec<usize> {
+    /// Shows a closed interval of some length to the rules; gives those that began to fire or were resolved. Of less
+    /// than half an interval there are no rates.
+    fn watch(&mut self, closed: &Open<K>, length: u64, table: TableState) -> Vec<usize> {
+        let has_rates = length >= self.interval / 2;
         let numbers = Numbers {
-            interval_s: seconds(self.interval),
+            interval_s: seconds(length),
             t_ms: closed.end / 1_000_000,
             packets: closed.sums.packets,
             bytes: closed.sums.bytes,
             dropped: &closed.sums.dropped,
-            table: closed.sums.table,
+            table,
         };
         let mut changed = Vec::new();
         for (at, (watch, scope)) in self.watches.iter_mut().zip(&self.scope_of).enumerate() {
+            if !has_rates && watch.rule().metric.is_rate() {
+                continue;
+            }
             let scope = match scope {
                 None => &closed.sums.counts,
                 Some(scope) => closed.scoped.get(*scope).unwrap_or(&self.nothing),
@@ -531,15 +566,39 @@ impl<K: Kind> Writer<K> {
         self.open.len()
     }
 
-    /// The run has ended: closes everything.
-    pub(super) fn finish(&mut self, outlet: &mut impl Outlet<K>) {
+    /// The run has ended: closes everything. `is_emptied` where all that the table had has come as records.
+    pub(super) fn finish(&mut self, is_emptied: bool, outlet: &mut impl Outlet<K>) {
         let end = self.records_to.max(self.ticks_to);
-        while let Some(front) = self.open.front() {
-            let until = (front.end > end).then_some(end);
-            self.close_front(outlet, until);
+        while self.open.len() > 1 {
+            self.close_front(outlet, None);
+        }
+        if let Some(last) = self.open.front_mut() {
+            let rest = Rest {
+                until: end.min(last.end),
+                table: last.sums.table,
+            };
+            if is_emptied {
+                last.sums.table.entries = 0;
+            }
+            self.close_front(outlet, Some(&rest));
         }
         self.close_part(outlet);
     }
+
+    /// Rules that were never judged, and why not.
+    pub(super) fn unjudged(&self) -> impl Iterator<Item = (&Rule, Unjudged)> {
+        let watches = self.watches.iter();
+        watches.filter_map(|watch| Some((watch.rule(), watch.unjudged(self.interval)?)))
+    }
+}
+
+/// The interval in which a run has ended.
+#[derive(Debug)]
+struct Rest {
+    /// Where.
+    until: u64,
+    /// What the table had before the run emptied it.
+    table: TableState,
 }
 
 /// Whether `to` lies more intervals after `from` than are worth showing.

@@ -96,6 +96,20 @@ impl<'a> Batch<'a> {
             frames: self.frames.get(..count).unwrap_or(self.frames),
         }
     }
+
+    /// The first `count` frames, and the others; all and none where there are no more.
+    #[must_use]
+    pub fn split_at(&self, count: usize) -> (Self, Self) {
+        let (first, rest) = self
+            .frames
+            .split_at_checked(count)
+            .unwrap_or((self.frames, &[]));
+        let of = |frames| Self {
+            buffer: self.buffer,
+            frames,
+        };
+        (of(first), of(rest))
+    }
 }
 
 // How many packets may be taken, by one worker or by several together.

@@ -29,7 +29,7 @@ pub use distribute::{DispatchState, Port, distribute};
 pub use effect::{Answer, Effects, OwnSegment, QueuedPacket, Reset, Verdict};
 pub use outputs::{Loss, NoOutput, Outputs, SampleCounts};
 pub use route::{Parts, Router};
-pub use run::{Directive, Run, RunError, RunReport};
+pub use run::{Directive, IntervalEnd, Run, RunError, RunReport};
 pub use seams::{
     Drops, Fault, FaultKind, InputCounts, Progress, Sink, SinkError, SinkLosses, Source,
     SourceError, SourceEvent, Stage, TableFill,

@@ -4,7 +4,7 @@ use linkweir_record::{RecordBatch, RecordKind};
 use linkweir_wire::{FragmentStats, Timestamp};
 use thiserror::Error;
 
-use crate::batch::Limit;
+use crate::batch::{Batch, Limit};
 use crate::distribute::DispatchState;
 use crate::exchange::Mailbox;
 use crate::outputs::{Loss, NoOutput, Outputs, SampleCounts};
@@ -29,6 +29,11 @@ pub enum Directive {
     /// Take no more input; finish and write everything.
     Stop,
 }
+
+/// Where the interval ends, in capture time, that whoever looks at a run is in: a batch is cut there, so that what
+/// is counted between two looks belongs to one interval. Time zero before the first packet; asked once a batch and
+/// once an interval.
+pub type IntervalEnd = Box<dyn Fn() -> Timestamp>;
 
 /// What a run has come to.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -59,8 +64,11 @@ pub struct RunReport {
     pub losses: Vec<Loss>,
     /// What was sampled of the records, if that was asked for; known at the end.
     pub sample: Option<SampleCounts>,
-    /// Records that were not written because they did not meet a condition; known at the end.
+    /// Records that were not written because they did not meet a condition, or come after the last that is wanted; known
+    /// at the end.
     pub left_out: u64,
+    /// Whether it ended before its input because the outputs had all records that they were to have.
+    pub is_complete_early: bool,
     /// All records from before this were handed to the outputs.
     pub complete_to: Timestamp,
     /// Whether it came to nothing because of its inputs: without a packet, and they were unusable, damaged, or left
@@ -106,6 +114,8 @@ pub struct Run<'s, T: Stage> {
     sorter: Option<Sorter<T::Record>>,
     mailbox: Option<Mailbox<T::Handoff>>,
     distributed: Option<&'s DispatchState>,
+    /// `None`: nobody looks at intervals.
+    interval_end: Option<IntervalEnd>,
     report: RunReport,
     /// Whether the source has come to its end.
     has_ended: bool,
@@ -131,6 +141,7 @@ impl<'s, T: Stage> Run<'s, T> {
             sorter: None,
             mailbox: None,
             distributed: None,
+            interval_end: None,
             has_ended: false,
             report: RunReport::default(),
         }
@@ -140,6 +151,14 @@ impl<'s, T: Stage> Run<'s, T> {
     #[must_use]
     pub fn sorted(mut self, is_sorted: bool) -> Self {
         self.sorter = is_sorted.then(Sorter::default);
+        self
+    }
+
+    /// Cuts batches where intervals end, where there is somebody who looks at intervals. The records of an interval
+    /// are handed over before the next one begins.
+    #[must_use]
+    pub fn cut_at(mut self, interval_end: Option<IntervalEnd>) -> Self {
+        self.interval_end = interval_end;
         self
     }
 
@@ -177,7 +196,10 @@ impl<'s, T: Stage> Run<'s, T> {
         // waiting for what comes behind that.
         drop(source);
         let outcome = match outcome {
-            Err(RunError::Output(none)) => Err(RunError::Output(none)),
+            Err(RunError::Output(none)) => {
+                self.report.is_complete_early = none == NoOutput::Complete;
+                Err(RunError::Output(none))
+            }
             ended => self.complete().map_err(RunError::from).and(ended),
         };
         self.report.losses = self.outputs.losses();
@@ -196,6 +218,8 @@ impl<'s, T: Stage> Run<'s, T> {
                 return Ok(());
             }
             let mut is_idle = false;
+            // A batch borrows from the source, which cannot be asked between its intervals.
+            let progress = self.interval_end.as_ref().map(|_| source.progress());
             match source.next_event()? {
                 SourceEvent::End => {
                     self.has_ended = true;
@@ -210,8 +234,13 @@ impl<'s, T: Stage> Run<'s, T> {
                 SourceEvent::Fault(fault) => self.report.faults.push(fault),
                 SourceEvent::Batch(batch) => {
                     let batch = self.limit.apply(batch);
-                    account(&mut self.report, &batch);
-                    self.stage.on_batch(&batch, &mut self.records);
+                    let Some(rest) =
+                        self.take_intervals(batch, progress.unwrap_or_default(), direct)?
+                    else {
+                        return Ok(());
+                    };
+                    account(&mut self.report, &rest);
+                    self.stage.on_batch(&rest, &mut self.records);
                 }
             }
             if let Some(mailbox) = &self.mailbox {
@@ -243,6 +272,48 @@ impl<'s, T: Stage> Run<'s, T> {
                 Directive::Stop => return Ok(()),
             }
         }
+    }
+
+    /// Takes the frames of a batch up to the interval in which it ends, interval by interval; gives the rest, which is
+    /// not empty unless the batch is. `None` where the run is to stop.
+    fn take_intervals<'b>(
+        &mut self,
+        mut batch: Batch<'b>,
+        progress: Progress,
+        direct: &mut impl FnMut(&RunReport, Progress) -> Directive,
+    ) -> Result<Option<Batch<'b>>, RunError> {
+        while let Some(end) = &self.interval_end {
+            let end = end();
+            let mut frames = batch.index().iter();
+            let Some(at) = frames.position(|frame| frame.timestamp >= end) else {
+                break;
+            };
+            if at == 0 {
+                // It begins another interval, and what is at hand belongs to the one before.
+                self.hand_over()?;
+            }
+            let (interval, rest) = batch.split_at(at.max(1));
+            if rest.is_empty() {
+                break;
+            }
+            batch = rest;
+            account(&mut self.report, &interval);
+            self.stage.on_batch(&interval, &mut self.records);
+            self.report.fill = self.stage.fill();
+            match direct(&self.report, progress) {
+                Directive::Continue => {}
+                Directive::Flush => {
+                    self.hand_over()?;
+                    self.outputs.flush()?;
+                }
+                Directive::Rotate => {
+                    self.hand_over()?;
+                    self.outputs.rotate()?;
+                }
+                Directive::Stop => return Ok(None),
+            }
+        }
+        Ok(Some(batch))
     }
 
     fn hand_over(&mut self) -> Result<(), NoOutput> {
@@ -302,7 +373,7 @@ pub(crate) fn write_to<K: RecordKind>(
     written
 }
 
-fn account(report: &mut RunReport, batch: &crate::Batch<'_>) {
+fn account(report: &mut RunReport, batch: &Batch<'_>) {
     report.packets += batch.len() as u64;
     let (mut bytes, mut first, mut last) = (0_u64, Timestamp::MAX, Timestamp::ZERO);
     for frame in batch.index() {

@@ -160,6 +160,7 @@ impl<C: Passive> Job<'_, C> {
         let source = watcher.packets.keep(source);
         let (report, outcome) = Run::new(&mut stage, &mut self.outputs, limit)
             .sorted(self.ending.flags.is_sorted)
+            .cut_at(watcher.interval_end())
             .drive(source, |report, progress| watcher.look(report, progress));
         self.ending.conclude::<C>(report, &[], &[stage], outcome)
     }

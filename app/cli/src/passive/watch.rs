@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use linkweir_engine::{Directive, Fault, Loss, Progress, RunReport};
+use linkweir_engine::{Directive, Fault, IntervalEnd, Loss, Progress, RunReport};
 use linkweir_live::alert::AlertEvent;
 
+use crate::clock;
 use crate::exit::{Exit, warn};
 use crate::outputs::ReportedLosses;
 use crate::packets::{PacketTotals, Packets};
@@ -17,6 +18,9 @@ use crate::view::{View, Viewed};
 pub(crate) trait Viewer {
     /// Called between batches.
     fn tick(&mut self, report: &RunReport);
+
+    /// Where the interval ends in which the run is, where its batches are to be cut there.
+    fn interval_end(&self) -> Option<IntervalEnd>;
 
     /// The run has ended; gives what it could not deliver itself.
     fn finish(&mut self, report: &RunReport) -> Vec<Loss>;
@@ -34,6 +38,10 @@ pub(crate) trait Viewer {
 impl<K: Viewed> Viewer for View<K> {
     fn tick(&mut self, report: &RunReport) {
         Self::tick(self, report);
+    }
+
+    fn interval_end(&self) -> Option<IntervalEnd> {
+        Self::interval_end(self)
     }
 
     fn finish(&mut self, report: &RunReport) -> Vec<Loss> {
@@ -85,6 +93,9 @@ impl Watcher {
     }
 
     pub(super) fn look(&mut self, report: &RunReport, progress: Progress) -> Directive {
+        if let Some(first) = report.first {
+            clock::begin(first);
+        }
         if !self.view.as_ref().is_some_and(|view| view.is_covered()) {
             for fault in report.faults.iter().skip(self.reported) {
                 warn(&describe(fault));
@@ -111,6 +122,11 @@ impl Watcher {
         } else {
             Directive::Continue
         }
+    }
+
+    /// Where the run cuts its batches, where somebody looks at intervals.
+    pub(super) fn interval_end(&self) -> Option<IntervalEnd> {
+        self.view.as_ref()?.interval_end()
     }
 
     /// Ends as `ended` says, once nobody needs the view any more: at once where the run failed.

@@ -43,6 +43,7 @@ mod halves;
 mod headers;
 mod hostile;
 mod http_streams;
+mod intervals;
 mod load_words;
 mod media;
 mod merge;

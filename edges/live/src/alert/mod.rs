@@ -35,7 +35,7 @@ mod words;
 
 pub use rule::{Comparison, Metric, Rule, RuleError, Scope};
 pub use sample::{Sample, Stat};
-pub use watch::{AlertEvent, Numbers, Watch};
+pub use watch::{AlertEvent, Numbers, Unjudged, Watch};
 pub use words::{Measured, Words};
 
 use std::sync::OnceLock;

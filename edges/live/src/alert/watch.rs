@@ -1,5 +1,6 @@
 //! Where the rules stand: their states and the changes.
 
+use linkweir_record::human::{counted, span};
 use serde::Serialize;
 
 use super::rule::{Metric, Rule};
@@ -49,6 +50,24 @@ impl std::fmt::Display for AlertEvent {
         match status.value {
             Some(value) => write!(f, " ({})", figure(value, status.unit)),
             None => write!(f, " (too few samples)"),
+        }
+    }
+}
+
+/// Why a rule was never judged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unjudged {
+    /// It is over a rate, and no interval was as long as this, nanoseconds.
+    NoInterval(u64),
+    /// No interval, nor those before it together, had as many samples.
+    TooFew(u64),
+}
+
+impl std::fmt::Display for Unjudged {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::NoInterval(length) => write!(f, "no whole interval of {}", span(*length)),
+            Self::TooFew(needed) => write!(f, "fewer than {}", counted(*needed, "sample")),
         }
     }
 }
@@ -119,6 +138,14 @@ impl Watch {
     #[must_use]
     pub const fn rule(&self) -> &Rule {
         &self.rule
+    }
+
+    /// Why it was not judged in any interval; `interval` is the length of one, nanoseconds.
+    pub(crate) fn unjudged(&self, interval: u64) -> Option<Unjudged> {
+        if self.number == 0 {
+            return Some(Unjudged::NoInterval(interval));
+        }
+        (self.judged == 0).then(|| Unjudged::TooFew(self.rule.min_samples.max(1)))
     }
 
     /// Where it stands.
