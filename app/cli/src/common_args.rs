@@ -14,7 +14,7 @@ use linkweir_proto::application::Application;
 use linkweir_record::{HeaderNames, HttpKind};
 use linkweir_sink::{Format, OutputOptions, Partition, TableOptions, TimeStyle};
 
-use crate::clock::wall_clock;
+use crate::clock::{begun_ns, wall_clock};
 use crate::exit::{Wrong, wants_colours, warn};
 use crate::files::OverwriteArgs;
 use crate::signals::is_stopping;
@@ -200,19 +200,21 @@ pub(crate) struct ChoiceArgs {
     #[arg(long = "where", value_name = "EXPR")]
     pub(crate) condition: Option<String>,
 
-    /// Write only these columns, in this order; in `text`, `jsonl`, `csv`, `spreadsheet` and messages of syslog [default:
-    /// those of the format].
+    /// Write only these columns, in this order; in `table`, `text`, `jsonl`, `csv`, `spreadsheet` and messages of syslog
+    /// [default: those of the format].
     #[arg(long, value_name = "COLUMN,...", value_delimiter = ',')]
     pub(crate) fields: Vec<String>,
 
-    /// Write at most this many records; the run ends with the last one, and totals are those until then, unless something
-    /// else takes all records, such as a report or the live view. With several workers add `--sort` to have the first ones
+    /// Write at most this many records. The run ends soon after the last one, and totals are of what was read until then:
+    /// of files up to 512 records more, so that small ones are read to their end. It goes on where something else takes
+    /// all records, such as a report or the live view. With several workers add `--sort` to have the first ones
     /// [default: all].
     #[arg(long, value_name = "RECORDS", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) head: Option<u64>,
 
     /// Show times in a table as time of day here (`local`) or in UTC (`utc`), in seconds since 1970 (`epoch`), or since
-    /// the first record (`relative`); an error where no table is written, as other formats have times of their own [default: local].
+    /// the first packet that was read (`relative`; with `-` where a later input begins before the first one); an error where no
+    /// table is written, as other formats have times of their own [default: local].
     #[arg(long, value_name = "local|utc|epoch|relative", value_parser = time_style())]
     pub(crate) time: Option<TimeStyle>,
 }
@@ -234,6 +236,7 @@ impl ChoiceArgs {
                 is_coloured: std::io::stdout().is_terminal() && wants_colours(),
                 time: self.time,
                 offset_s,
+                first_ns: begun_ns,
             },
             is_shown: std::io::stdout().is_terminal(),
             ..options

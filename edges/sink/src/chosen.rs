@@ -48,15 +48,12 @@ impl<K: RecordKind> Chosen<K> {
     fn take(&mut self, batch: &K::Batch) {
         self.batch.clear();
         for view in batch.views() {
-            if self
-                .condition
-                .as_ref()
-                .is_some_and(|all| !all.matches(&view))
-            {
-                self.left_out += 1;
-            } else if self.left > 0 {
+            let condition = self.condition.as_ref();
+            if self.left > 0 && condition.is_none_or(|all| all.matches(&view)) {
                 self.left -= 1;
                 self.batch.push_view(&view);
+            } else {
+                self.left_out += 1;
             }
         }
     }

@@ -111,11 +111,13 @@ fn open_whole<K: RecordKind>(
     let format = format_for::<K>(destination, &place, format, &options)?;
     Ok(match format {
         Format::Table => {
-            all_fields("the format `table`")?;
-            if K::line().is_empty() {
+            let encoder = if has_fields {
+                TableEncoder::of_columns::<K>(&columns(Vec::new)?, options.table)
+            } else if K::line().is_empty() {
                 return Err(refuse(format!("no table of records of kind `{}`", K::NAME)));
-            }
-            let encoder = TableEncoder::new::<K>(options.table);
+            } else {
+                TableEncoder::new::<K>(options.table)
+            };
             boxed(destination, place, options, encoder)?
         }
         Format::Text => {
@@ -171,7 +173,7 @@ fn format_for<K: RecordKind>(
     format: Option<Format>,
     options: &OutputOptions,
 ) -> Result<Format, SinkError> {
-    let is_table = options.is_shown && options.fields.is_empty() && !K::line().is_empty();
+    let is_table = options.is_shown && (!options.fields.is_empty() || !K::line().is_empty());
     Ok(match (format, place) {
         (Some(format), _) => format,
         (None, Place::File(_)) => format_of(destination)?,

@@ -7,7 +7,7 @@ use std::io::Write as _;
 use std::marker::PhantomData;
 
 use linkweir_record::human::{scaled, span, to_f64};
-use linkweir_record::{Cell, LineCell, RecordKind, Value};
+use linkweir_record::{Cell, Field, FieldType, LineCell, RecordKind, Value};
 use linkweir_wire::calendar::format_date;
 use linkweir_wire::civil::date_time;
 
@@ -17,8 +17,8 @@ use crate::number::{push_ip, push_seconds6, push_u64};
 
 /// Between cells.
 const GAP: usize = 2;
-/// A cell of a widest text before the others move.
-const WIDEST: usize = 48;
+/// Two addresses of IPv4 with ports: as wide as a cell of both ends is where there is room.
+const ENDS: usize = 45;
 /// Room for the last cell that leaves none of the others out.
 const LAST: usize = 24;
 /// Characters of a full bar.
@@ -37,7 +37,7 @@ pub enum TimeStyle {
     Utc,
     /// Seconds since 1970.
     Epoch,
-    /// Seconds since the first record.
+    /// Seconds since the first packet.
     Relative,
 }
 
@@ -74,6 +74,15 @@ pub struct TableOptions {
     pub time: Option<TimeStyle>,
     /// How far local time is ahead of UTC at a moment, seconds. Libraries do not know where they are.
     pub offset_s: fn(u64) -> i32,
+    /// The time of the first packet of the run, nanoseconds since the epoch; `None` where there is none, and times are
+    /// relative to the first record.
+    pub first_ns: fn() -> Option<u64>,
+}
+
+impl TableOptions {
+    fn style(&self) -> TimeStyle {
+        self.time.unwrap_or_default()
+    }
 }
 
 impl Default for TableOptions {
@@ -83,6 +92,7 @@ impl Default for TableOptions {
             is_coloured: false,
             time: None,
             offset_s: |_| 0,
+            first_ns: || None,
         }
     }
 }
@@ -92,8 +102,39 @@ impl Default for TableOptions {
 struct Placed {
     cell: LineCell,
     columns: Vec<usize>,
-    /// Characters that the cell has by now.
+    /// Characters that the cell has; a longer text moves those behind it in its line only.
     width: usize,
+}
+
+impl Placed {
+    /// A column by itself.
+    fn of(column: usize, field: &Field, options: &TableOptions) -> Self {
+        let (cell, width) = match field.kind {
+            FieldType::TimeNs | FieldType::TimeMillis => (Cell::Moment(&[]), 12),
+            FieldType::SpanNs | FieldType::Millis => (Cell::Span(field.name), 8),
+            FieldType::U16 | FieldType::U32 | FieldType::U64 | FieldType::I64 => {
+                (Cell::Number(field.name), 8)
+            }
+            FieldType::Port => (Cell::Number(field.name), 5),
+            FieldType::Ip => (Cell::First(&[]), 15),
+            FieldType::Text => (Cell::First(&[]), 20),
+            FieldType::Word => (Cell::First(&[]), 10),
+            FieldType::Bytes => (Cell::First(&[]), 16),
+        };
+        let cell = LineCell::new(field.name, width.max(field.name.len()), cell);
+        Self {
+            cell,
+            columns: vec![column],
+            width: width_of(&cell, options),
+        }
+    }
+}
+
+fn width_of(cell: &LineCell, options: &TableOptions) -> usize {
+    match (cell.cell, options.style()) {
+        (Cell::Moment(_), TimeStyle::Epoch) => cell.width.max(17),
+        _ => cell.width,
+    }
 }
 
 /// Writes aligned lines.
@@ -101,7 +142,6 @@ struct Placed {
 pub(crate) struct TableEncoder {
     cells: Vec<Placed>,
     options: TableOptions,
-    time: TimeStyle,
     /// The text of a cell.
     text: Vec<u8>,
     first_ns: Option<u64>,
@@ -120,13 +160,16 @@ fn len_of(text: &[u8]) -> usize {
 
 impl TableEncoder {
     pub(crate) fn new<K: RecordKind>(options: TableOptions) -> Self {
-        let time = options.time.unwrap_or_default();
         let all: usize = K::line().iter().map(|cell| cell.width + GAP).sum();
         let last = K::line().last().map_or(0, |cell| cell.width);
         let is_narrow = options.width.is_some_and(|width| all - last + LAST > width);
         let cells = K::line()
             .iter()
             .filter(|cell| !(cell.is_optional && is_narrow));
+        // What a terminal has left when all others have theirs.
+        let spare = options.width.map_or(usize::MAX, |width| {
+            (width + last).saturating_sub(all + LAST)
+        });
         let cells = cells.map(|cell| Placed {
             cell: *cell,
             // One that is not there is past the last, which is `Null` in all.
@@ -136,15 +179,28 @@ impl TableEncoder {
                 .iter()
                 .map(|name| K::column(name).unwrap_or(usize::MAX))
                 .collect(),
-            width: match (cell.cell, time) {
-                (Cell::Moment(_), TimeStyle::Epoch) => 17,
-                _ => cell.width,
+            width: match cell.cell {
+                Cell::Ends(_) => cell.width.max(ENDS.min(cell.width.saturating_add(spare))),
+                _ => width_of(cell, &options),
             },
         });
         Self {
             cells: cells.collect(),
             options,
-            time,
+            text: Vec::new(),
+            first_ns: None,
+            day: None,
+        }
+    }
+
+    /// A table of these columns, each by itself.
+    pub(crate) fn of_columns<K: RecordKind>(columns: &[usize], options: TableOptions) -> Self {
+        let fields = columns.iter();
+        let fields = fields.filter_map(|column| Some((*column, K::fields().get(*column)?)));
+        let cells = fields.map(|(column, field)| Placed::of(column, field, &options));
+        Self {
+            cells: cells.collect(),
+            options,
             text: Vec::new(),
             first_ns: None,
             day: None,
@@ -153,8 +209,11 @@ impl TableEncoder {
 
     /// The time of a record; a line with its day before the first one of a day.
     fn push_moment(&mut self, nanos: u64, out: &mut Vec<u8>) {
-        let first = *self.first_ns.get_or_insert(nanos);
-        match self.time {
+        let begun = self.options.first_ns;
+        let first = *self
+            .first_ns
+            .get_or_insert_with(|| begun().unwrap_or(nanos));
+        match self.options.style() {
             TimeStyle::Epoch => return push_seconds6(&mut self.text, nanos),
             TimeStyle::Relative => {
                 if nanos < first {
@@ -353,7 +412,10 @@ impl<K: RecordKind> LineCells<K> {
 }
 
 const fn is_right(cell: &Cell) -> bool {
-    matches!(cell, Cell::Span(_) | Cell::Counts(_) | Cell::Bytes(_))
+    matches!(
+        cell,
+        Cell::Span(_) | Cell::Number(_) | Cell::Counts(_) | Cell::Bytes(_)
+    )
 }
 
 const GREEN: &str = "\x1b[32m";
@@ -430,14 +492,17 @@ impl<K: RecordKind> Encoder<K> for TableEncoder {
                 if let Some(width) = self.options.width {
                     self.cut(width.saturating_sub(used));
                 }
+                let placed = self.cells.get(at);
+                if let Some(placed) = placed.filter(|placed| is_right(&placed.cell.cell)) {
+                    pad(&mut line, placed.width.saturating_sub(len_of(&self.text)));
+                }
                 self.push_text(colour, &mut line);
                 break;
             }
             let len = len_of(&self.text);
-            let Some(placed) = self.cells.get_mut(at) else {
+            let Some(placed) = self.cells.get(at) else {
                 break;
             };
-            placed.width = placed.width.max(len.min(WIDEST));
             let width = placed.width;
             let room = width.saturating_sub(len);
             let before = if is_right(&placed.cell.cell) { room } else { 0 };

@@ -56,6 +56,8 @@ struct Output<K> {
     open: Option<Open<K>>,
     /// What was lost before it was opened again.
     lost_before: u64,
+    /// Records that came when it was complete.
+    after_last: u64,
     /// Whether it gets only the sample.
     is_sampled: bool,
 }
@@ -171,10 +173,12 @@ impl<K: RecordKind> Outputs<K> {
         self.sample.as_ref().map(|sample| sample.counts)
     }
 
-    /// Records that destinations of the user were not to have, by a condition; of several destinations it is the same.
+    /// Records that destinations of the user were not to have, by a condition or because they had enough; of several
+    /// destinations it is the same.
     #[must_use]
     pub fn left_out(&self) -> u64 {
-        let all = self.all.iter().map(|output| output.sink.left_out());
+        let all = self.all.iter();
+        let all = all.map(|output| output.sink.left_out() + output.after_last);
         all.max().unwrap_or(0)
     }
 
@@ -198,6 +202,7 @@ impl<K: RecordKind> Outputs<K> {
             state: State::Open,
             open,
             lost_before: 0,
+            after_last: 0,
             is_sampled: false,
         });
     }
@@ -217,6 +222,7 @@ impl<K: RecordKind> Outputs<K> {
             };
             match output.state {
                 State::Failed(_) => output.sink.miss(batch),
+                State::Complete => output.after_last += batch.len() as u64,
                 _ => output.with(|sink| sink.write(batch)),
             }
         }

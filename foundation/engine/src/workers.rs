@@ -246,17 +246,19 @@ impl<K: RecordKind> Writer<'_, K> {
         direct: &mut impl FnMut(&RunReport, Progress) -> Directive,
     ) -> Result<(), RunError> {
         loop {
-            let is_over = match self.inbox.recv_timeout(EVERY) {
-                Ok(batch) => {
-                    self.take(batch, outputs)?;
-                    false
-                }
-                Err(RecvTimeoutError::Timeout) => false,
-                Err(RecvTimeoutError::Disconnected) => true,
+            let (batch, is_over) = match self.inbox.recv_timeout(EVERY) {
+                Ok(batch) => (Some(batch), false),
+                Err(RecvTimeoutError::Timeout) => (None, false),
+                Err(RecvTimeoutError::Disconnected) => (None, true),
             };
-            self.release(is_over, outputs)?;
+            // Of packets whose records are written the caller knows.
             let progress = self.refresh();
-            match direct(&self.total, progress) {
+            let directive = direct(&self.total, progress);
+            if let Some(batch) = batch {
+                self.take_early(batch, outputs)?;
+            }
+            self.release(is_over, outputs)?;
+            match directive {
                 Directive::Continue => {}
                 Directive::Flush => {
                     for watch in self.watches {
@@ -292,6 +294,13 @@ impl<K: RecordKind> Writer<'_, K> {
             }
             None => write_to(outputs, &mut batch, &mut self.total.records),
         }
+    }
+
+    /// Takes records while the workers go on.
+    fn take_early(&mut self, batch: K::Batch, outputs: &mut Outputs<K>) -> Result<(), NoOutput> {
+        let taken = self.take(batch, outputs);
+        self.total.is_complete_early = taken == Err(NoOutput::Complete);
+        taken
     }
 
     /// When sorted, lets those records go before which none can come any more.
@@ -356,6 +365,7 @@ fn merge<'r>(
         records: total.records,
         unsorted: total.unsorted,
         complete_to: total.complete_to,
+        is_complete_early: total.is_complete_early,
         losses: std::mem::take(&mut total.losses),
         ..RunReport::default()
     };

@@ -17,6 +17,8 @@ pub enum Cell {
     },
     /// A span.
     Span(&'static str),
+    /// A number.
+    Number(&'static str),
     /// A span as a bar, by its logarithm: empty at 100 µs, full at 10 s.
     Bar(&'static str),
     /// Numbers of the client and of the server: `12/10`.
@@ -37,7 +39,7 @@ impl Cell {
             Self::Moment(names) | Self::First(names) | Self::Texts(names, _) => names.to_vec(),
             Self::Outcome { of, .. } => of.to_vec(),
             Self::Ends(names) => names.to_vec(),
-            Self::Span(name) | Self::Bar(name) => vec![name],
+            Self::Span(name) | Self::Number(name) | Self::Bar(name) => vec![name],
             Self::Counts(names) | Self::Bytes(names) => names.to_vec(),
         }
     }

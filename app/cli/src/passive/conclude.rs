@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use linkweir_engine::{NoOutput, RunError, RunReport};
+use linkweir_record::human::counted;
 use linkweir_report::ReportMeta;
 use linkweir_wire::{DecodeFaults, FragmentStats, Timestamp};
 
@@ -76,7 +77,19 @@ impl Ending<'_> {
             ended.report.losses.extend(document.write_json(&summary));
         }
         let totals = ended.totals();
-        if !self.flags.output.quiet {
+        if self.flags.output.quiet {
+            // What was asked for by a flag of its own.
+            if let Some(table) = C::Counters::table(&totals) {
+                say(&table);
+            }
+        } else {
+            let head = self.flags.output.store.choice.head;
+            if let Some(head) = head.filter(|_| totals.report.is_complete_early) {
+                warn(&format!(
+                    "ended by --head after {}",
+                    counted(head, "record")
+                ));
+            }
             say(&totals.to_screen());
         }
         totals::warn_of_link_types(totals.faults);

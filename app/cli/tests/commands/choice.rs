@@ -72,11 +72,7 @@ fn what_is_wrong_is_said_with_its_place() {
     ran("http", &["--fields", "host,hots"])
         .exits(2)
         .says("--fields: no column `hots`; `linkweir schema http_transaction` lists the columns");
-    for (format, what) in [
-        ("zeek", "Zeek's logs"),
-        ("table", "`table`"),
-        ("parquet", "`parquet`"),
-    ] {
+    for (format, what) in [("zeek", "Zeek's logs"), ("parquet", "`parquet`")] {
         ran("http", &["--fields", "host", "--format", format])
             .exits(2)
             .says(what);
@@ -216,12 +212,19 @@ fn a_table_is_for_people() {
             "{line}"
         );
     }
-    let relative = ran("http", &["--format", "table", "--time", "relative"]).exits(0);
-    assert!(
-        relative.lines()[1].starts_with("0.000000 "),
-        "{}",
-        relative.lines()[1]
-    );
+    // Since the first packet, which is the SYN before it.
+    let begin = crate::common::demo_frames()[0].timestamp_ns;
+    let since = first["request_ts_ns"].as_u64().unwrap() - begin;
+    let since = format!("0.{:06} ", since / 1000);
+    for words in [&[][..], &["--workers", "2"]] {
+        let words = [
+            &["--format", "table", "--time", "relative", "--sort"],
+            words,
+        ]
+        .concat();
+        let relative = ran("http", &words).exits(0);
+        assert!(relative.lines()[1].starts_with(&since), "{relative:?}");
+    }
     let epoch = ran("http", &["--format", "table", "--time", "epoch"]).exits(0);
     let seconds = first["request_ts_ns"].as_u64().unwrap() / 1_000_000_000;
     assert!(epoch.lines()[1].starts_with(&format!("{seconds}.")));
@@ -252,6 +255,59 @@ fn a_table_is_for_people() {
             table.stdout
         );
     }
+}
+
+#[test]
+fn a_table_has_the_columns_that_are_asked_for_and_the_same_widths_in_all_lines() {
+    let words = ["--format", "table", "--time", "utc", "--fields"];
+    let table = ran(
+        "flows",
+        &[&words[..], &["first, s_ip,durat,c_bytes_all"]].concat(),
+    )
+    .exits(0);
+    let lines = table.lines();
+    assert_eq!(
+        lines[0],
+        "first         s_ip                durat  c_bytes_all"
+    );
+    assert!(lines[1].starts_with("-- 20"), "{}", lines[1]);
+    assert_eq!(lines.len(), 82);
+    assert!(
+        lines[2..]
+            .iter()
+            .all(|line| line.len() == lines[0].len() && line.contains("  10.80.0.1  ")),
+        "{}",
+        table.stdout
+    );
+    // The widest pair of addresses has room from the first line on.
+    let table = ran("flows", &["--format", "table"]).exits(0);
+    let places = table.lines().into_iter().map(|line| {
+        let place = line.find(" tcp ").map(|at| line[..at].chars().count());
+        place.unwrap_or(12 + 2 + 45 + 1)
+    });
+    assert!(places.into_iter().all(|place| place == 12 + 2 + 45 + 1));
+}
+
+#[test]
+fn a_run_that_head_has_ended_says_so_and_counts_what_was_left_out() {
+    let demo = demo();
+    let all = ["http", "-r", demo.to_str().unwrap()];
+    let one = run(&[&all[..], &["--head", "1"]].concat())
+        .exits(0)
+        .says("linkweir: ended by --head after 1 record\n");
+    assert_eq!(one.lines().len(), 1);
+    // Of as many as were found until then.
+    let row = one.stderr.lines().find(|line| line.contains("left out"));
+    let mut words = row.unwrap().split_whitespace().skip(2);
+    let [out, of]: [u64; 2] = [words.next(), words.nth(1)].map(|n| n.unwrap().parse().unwrap());
+    assert_eq!(out + 1, of, "{}", one.stderr);
+    assert!(of < 800, "{}", one.stderr);
+    // One that was read to its end did not end early: all records but one, those that do not match too.
+    let flows = ["flows", "-r", demo.to_str().unwrap(), "--head", "1"];
+    let whole = run(&[&flows[..], &["--where", "c_pkts_all > 20"]].concat())
+        .exits(0)
+        .says("left out   79 of 80 records");
+    assert!(!whole.stderr.contains("ended by"), "{}", whole.stderr);
 }
 
 #[test]
