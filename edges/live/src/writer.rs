@@ -6,7 +6,7 @@ use linkweir_engine::RunReport;
 use linkweir_sketch::TopK;
 use linkweir_wire::Timestamp;
 
-use crate::alert::{Numbers, Rule, Unjudged, Watch};
+use crate::alert::{Metric, Numbers, Rule, Unjudged, Watch};
 use crate::api::{Dropped, TableState, Word as _};
 use crate::figures::Counts as _;
 use crate::interval::LiveOptions;
@@ -547,7 +547,7 @@ impl<K: Kind> Writer<K> {
         };
         let mut changed = Vec::new();
         for (at, (watch, scope)) in self.watches.iter_mut().zip(&self.scope_of).enumerate() {
-            if !has_rates && watch.rule().metric.is_rate() {
+            if !has_rates && matches!(watch.rule().metric, Metric::Rate(_)) {
                 continue;
             }
             let scope = match scope {

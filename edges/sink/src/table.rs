@@ -223,7 +223,7 @@ impl TableEncoder {
             }
             TimeStyle::Local | TimeStyle::Utc => {}
         }
-        let offset = match self.time {
+        let offset = match self.options.style() {
             TimeStyle::Local => i64::from((self.options.offset_s)(nanos)),
             _ => 0,
         };
@@ -232,7 +232,7 @@ impl TableEncoder {
         let [year, month, date, h, m, s] = date_time(seconds);
         let day = [year, month, date];
         if self.day.replace(day) != Some(day) {
-            let zone = match (self.time, offset) {
+            let zone = match (self.options.style(), offset) {
                 (TimeStyle::Utc, _) => "UTC".to_owned(),
                 (_, offset) => {
                     let sign = if offset < 0 { '-' } else { '+' };

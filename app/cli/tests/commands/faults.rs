@@ -374,7 +374,7 @@ fn a_webhook_that_fails_is_told_and_counted() {
     .concat();
     let ran = http(&demo(), &words)
         .exits(1)
-        .says("linkweir: alert firing: requests rate > 0 /s")
+        .says("UTC  alert firing: requests rate > 0 /s")
         .says("linkweir: webhook: alerts not delivered: 1\n");
     let said = ran
         .stderr

@@ -163,6 +163,12 @@ fn an_unknown_protocol_is_listed_by_port_and_first_bytes() {
     assert_eq!(few["top"].as_array().unwrap().len(), 1);
     assert_eq!(few["flows"], found["flows"]);
     assert!(!screen.contains("7002"), "{screen}");
+    // It was asked for: also of a run that says nothing else.
+    let (_, quiet) = unknown(&path, &["--unknown", "-q"]);
+    assert!(
+        quiet.starts_with("protocol") && quiet.contains("7001"),
+        "{quiet}"
+    );
     // Who does not ask has none of it.
     let (none, screen) = unknown(&path, &[]);
     assert!(

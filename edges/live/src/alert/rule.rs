@@ -79,11 +79,6 @@ impl Metric {
         }
     }
 
-    /// Whether it is so many a second, which needs the time that it is over.
-    pub(crate) const fn is_rate(&self) -> bool {
-        matches!(self, Self::Rate(_))
-    }
-
     /// Whether it exists for one host, server, client and so on.
     fn has_scope(&self) -> bool {
         match self {
