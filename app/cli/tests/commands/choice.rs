@@ -293,7 +293,7 @@ fn a_table_has_the_columns_that_are_asked_for_and_the_same_widths_in_all_lines()
 fn a_run_that_head_has_ended_says_so_and_counts_what_was_left_out() {
     let demo = demo();
     let all = ["http", "-r", demo.to_str().unwrap()];
-    let one = run(&[&all[..], &["--head", "1"]].concat())
+    let one = run(&[&all[..], &["--head", "1", "--read-size", "4KiB"]].concat())
         .exits(0)
         .says("linkweir: ended by --head after 1 record\n");
     assert_eq!(one.lines().len(), 1);
