@@ -245,7 +245,7 @@ impl ChoiceArgs {
 }
 
 /// Columns of the terminal on standard output, if that is one.
-fn terminal_width() -> Option<usize> {
+pub(crate) fn terminal_width() -> Option<usize> {
     if !std::io::stdout().is_terminal() {
         return None;
     }

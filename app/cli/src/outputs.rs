@@ -208,7 +208,15 @@ pub(crate) fn by_name(losses: &[Loss]) -> Value {
 pub(crate) fn lost(losses: &[Loss]) -> impl Iterator<Item = (String, u64)> {
     let lost = losses.iter();
     let lost = lost.filter(|loss| loss.count > 0 || loss.has_failed);
-    lost.map(|loss| (format!("not written to {}", loss.destination), loss.count))
+    lost.map(|loss| {
+        let what = match loss.destination.as_str() {
+            "otlp_spans" => "spans not sent by --otlp".to_owned(),
+            "otlp_metrics" => "metrics not sent by --otlp".to_owned(),
+            "webhook" => "alerts not sent by --webhook".to_owned(),
+            destination => format!("not written to {destination}"),
+        };
+        (what, loss.count)
+    })
 }
 
 /// Where records go: what `-w` names, or standard output; `nowhere` where the terminal shows the live view

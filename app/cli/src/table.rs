@@ -39,9 +39,28 @@ pub(crate) fn lines(head: &[&str], rows: &[Vec<String>]) -> Vec<String> {
     std::iter::once(line(head)).chain(body).collect()
 }
 
+/// Lines of a table without what stands beyond `width` characters.
+pub(crate) fn fitted(lines: Vec<String>, width: usize) -> Vec<String> {
+    let cut = |line: String| match line.char_indices().nth(width) {
+        None => line,
+        Some(_) => {
+            let kept: String = line.chars().take(width.saturating_sub(1)).collect();
+            kept.trim_end().to_owned() + "…"
+        }
+    };
+    lines.into_iter().map(cut).collect()
+}
+
 #[cfg(test)]
 mod tests {
-    use super::lines;
+    use super::{fitted, lines};
+
+    #[test]
+    fn lines_end_where_the_terminal_does() {
+        let given = ["  häst  1,234", "  häst  1,2", "  h     1"].map(str::to_owned);
+        let cut = fitted(given.to_vec(), 11);
+        assert_eq!(cut, ["  häst  1,…", "  häst  1,2", "  h     1"]);
+    }
 
     #[test]
     fn columns_are_as_wide_as_their_widest_cell() {

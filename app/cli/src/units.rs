@@ -4,6 +4,9 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use linkweir_http::PortSet;
+use linkweir_record::parse_moment;
+
+use crate::clock::wall_clock;
 
 /// Threads that may share the work.
 const MAX_WORKERS: usize = 256;
@@ -59,28 +62,25 @@ pub fn duration(text: &str) -> Result<Duration, String> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Moment(pub u64);
 
-/// A moment of the command line: `2026-11-14`, `2026-11-14 12:00`, `2026-11-14T12:00:00Z` or seconds
-/// since 1970.
+/// A moment of the command line, as in a filter: `2026-11-14`, `2026-11-14 12:00`, `2026-11-14T12:00:00.5+02:00`, seconds since
+/// 1970, or so long before now: `-1h`.
 ///
 /// # Errors
 /// It is not a valid time, or before 1970.
 pub fn moment(text: &str) -> Result<Moment, String> {
-    const FORM: &str = "give a time such as 2026-11-14, '2026-11-14 12:00' (UTC) or 1794657600";
-    if let Ok(seconds) = text.parse::<u64>() {
-        let nanos = seconds.checked_mul(1_000_000_000).ok_or(FORM)?;
-        return Ok(Moment(nanos));
+    const FORM: &str =
+        "give a time such as 2026-11-14, '2026-11-14 12:00' (UTC), 1794657600 or -1h (before now)";
+    if let Some(span) = text.strip_prefix('-') {
+        let before = duration(span).map_err(|_| FORM)?.as_nanos();
+        let before = u64::try_from(before).map_err(|_| FORM)?;
+        return wall_clock()
+            .checked_sub(before)
+            .map(Moment)
+            .ok_or_else(|| "before 1970".to_owned());
     }
-    let full = match text.len() {
-        10 => format!("{text} 00:00:00"),
-        16 => format!("{text}:00"),
-        _ => text.to_owned(),
-    };
-    let time = humantime::parse_rfc3339_weak(&full).map_err(|_| FORM)?;
-    let since = time.duration_since(std::time::UNIX_EPOCH);
-    let nanos = since.map_err(|_| "before 1970")?.as_nanos();
-    u64::try_from(nanos)
+    parse_moment(text)
         .map(Moment)
-        .map_err(|_| FORM.to_owned())
+        .map_err(|wrong| format!("{wrong}; {FORM}"))
 }
 
 /// A time between two moments, nanoseconds since the epoch; not empty.
@@ -200,6 +200,13 @@ mod tests {
         ] {
             assert_eq!(moment(text), day, "{text}");
         }
+        let late = Ok(Moment(1_794_614_400_500_000_000));
+        for text in ["2026-11-14T02:00:00.5+02:00", "1794614400.5"] {
+            assert_eq!(moment(text), late, "{text}");
+        }
+        let ago = moment("-1h").unwrap().0;
+        let now = wall_clock();
+        assert!((now - 3_700_000_000_000..=now - 3_600_000_000_000).contains(&ago));
         for text in ["", "yesterday", "2026-13-14", "99999999999999999", "-5"] {
             assert!(moment(text).is_err(), "{text}");
         }

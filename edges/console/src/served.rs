@@ -136,6 +136,14 @@ impl<K: Kind> Served for LiveOf<K> {
 
     fn records(&self, query: &str) -> Option<Result<Vec<u8>, BadQuery>> {
         let decoded = |name| parameter(query, name).map(decode);
+        if ["rule", "where", "key"]
+            .iter()
+            .all(|name| parameter(query, name).is_none())
+        {
+            return Some(Err(BadQuery(
+                "say which records: by=COLUMN&key=KEY, rule=RULE or where=EXPR".to_owned(),
+            )));
+        }
         let behind = if let Some(rule) = decoded("rule") {
             K::behind_rule(&K::rule(&rule).ok()?)?
         } else if let Some(condition) = decoded("where") {

@@ -3,7 +3,7 @@
 //! Cost: about 2 MB for any number of records; three hash look-ups a record.
 
 use linkweir_engine::{Sink, SinkError};
-use linkweir_record::{HttpBatch, HttpKind, HttpState, HttpTransaction, RecordBatch};
+use linkweir_record::{HttpBatch, HttpKind, HttpState, HttpTransaction, RecordBatch, path_of};
 use linkweir_sketch::{BoundedCounts, Coarse, LogLinear, RateSeries, TopK};
 
 /// Hosts and URLs that are counted one by one: those with more than 1/1024 (1/2048) of all requests
@@ -166,32 +166,6 @@ impl Sink<HttpKind> for HttpReport {
     fn finish(&mut self) -> Result<(), SinkError> {
         Ok(())
     }
-}
-
-/// The path of a request target: without the scheme and authority of an absolute-form target (the
-/// host is known from elsewhere), without query and fragment.
-pub(super) fn path_of(target: &[u8]) -> &[u8] {
-    let mut path = target;
-    if let Some(scheme_end) = target
-        .iter()
-        .take(16)
-        .position(|b| !b.is_ascii_alphanumeric())
-        && scheme_end > 0
-        && let Some(rest) = target
-            .get(scheme_end..)
-            .and_then(|rest| rest.strip_prefix(b"://"))
-    {
-        let start = rest
-            .iter()
-            .position(|b| matches!(b, b'/' | b'?'))
-            .unwrap_or(rest.len());
-        path = rest.get(start..).unwrap_or_default();
-    }
-    let end = path
-        .iter()
-        .position(|b| matches!(b, b'?' | b'#'))
-        .unwrap_or(path.len());
-    path.get(..end).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -32,7 +32,7 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 const CHECK_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// What is asked for of each answer.
-const FILTER: &str = "filter_path=errors,items.*.status,items.*.error.type";
+const FILTER: &str = "filter_path=errors,items.*.status,items.*.error.type,items.*.error.reason";
 
 /// Longest word of the destination that is shown.
 const MAX_WORD: usize = 200;
@@ -211,6 +211,8 @@ pub(crate) fn open_elasticsearch<K: RecordKind>(
         ends: Vec::new(),
         limit: MAX_DOCUMENTS,
         backoff: Backoff::default(),
+        refusal: None,
+        has_said: false,
     };
     Ok(Box::new(Queued::<K>::start(&shown, bulk, options)?))
 }
@@ -233,6 +235,10 @@ struct Bulk {
     /// Documents of a request at most; fewer after one that was too large.
     limit: usize,
     backoff: Backoff,
+    /// Why it takes nothing from this run, for good.
+    refusal: Option<String>,
+    /// Whether the reason of a refused document was said.
+    has_said: bool,
 }
 
 /// The answer to a request, as far as it is asked for.
@@ -258,6 +264,15 @@ struct ItemResult {
 struct ItemError {
     #[serde(rename = "type")]
     kind: String,
+    #[serde(default)]
+    reason: String,
+}
+
+/// What the destination says, as far as it is shown.
+fn shown(word: &[u8]) -> String {
+    let word = String::from_utf8_lossy(word);
+    let letters = word.chars().filter(|c| !c.is_control());
+    letters.take(MAX_WORD).collect()
 }
 
 impl Bulk {
@@ -278,8 +293,12 @@ impl Bulk {
     /// Sends all documents, for as long as somebody waits for that.
     fn post(&mut self, delivery: &Delivery) {
         while !self.ends.is_empty() {
-            if delivery.is_given_up() {
-                delivery.lose(GIVEN_UP, self.ends.len() as u64);
+            let why = match &self.refusal {
+                Some(why) => Some(why.as_str()),
+                None => delivery.is_given_up().then_some(GIVEN_UP),
+            };
+            if let Some(why) = why {
+                delivery.lose(why, self.ends.len() as u64);
                 self.body.clear();
                 self.ends.clear();
                 return;
@@ -296,6 +315,13 @@ impl Bulk {
                     }
                     self.limit = (count / 2).max(1);
                 }
+                // No time makes another user of this one: nothing waits for it.
+                Ok(response) if matches!(response.status, 401 | 403) => {
+                    let status = response.status;
+                    let why = format!("it refuses the user or key (status {status})");
+                    delivery.say(&format!("{why}: {}", shown(&response.body)));
+                    self.refusal = Some(why);
+                }
                 Ok(response) => self.answered(&response, count, delivery),
                 Err(why) => self.wait(&why, delivery),
             }
@@ -310,11 +336,7 @@ impl Bulk {
         };
         let Some(answer) = answer.filter(|answer| !answer.errors || answer.items.len() == count)
         else {
-            let word: String = String::from_utf8_lossy(&response.body)
-                .chars()
-                .filter(|c| !c.is_control())
-                .take(MAX_WORD)
-                .collect();
+            let word = shown(&response.body);
             let status = response.status;
             self.wait(
                 &format!("it answers with status {status}: {word}"),
@@ -340,7 +362,13 @@ impl Bulk {
                     again.push(at);
                 }
                 status => {
-                    let kind = create.error.as_ref().map_or("", |error| &error.kind);
+                    let error = create.error.as_ref();
+                    let reason = error.map_or("", |error| &error.reason);
+                    if !reason.is_empty() && !std::mem::replace(&mut self.has_said, true) {
+                        let reason = shown(reason.as_bytes());
+                        delivery.say(&format!("the first refused document: {reason}"));
+                    }
+                    let kind = error.map_or("", |error| &error.kind);
                     let kind: String = kind
                         .chars()
                         .filter(char::is_ascii_graphic)

@@ -11,7 +11,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use linkweir_engine::{DeliveryTimeout, Sink, SinkError, SinkLosses};
-use linkweir_record::human::thousands;
+use linkweir_record::human::{counted, thousands};
 use linkweir_record::{RecordBatch, RecordKind};
 
 use crate::delivery::{Delivery, GIVEN_UP, LastWait, locked};
@@ -307,9 +307,9 @@ impl<K: RecordKind> Sink<K> for Queued<K> {
         self.delivery.conclude();
         let lost = self.delivery.lost();
         if lost.count > 0 {
-            let count = thousands(lost.count);
-            self.delivery
-                .say(&format!("{count} records are lost: {lost}"));
+            let are = if lost.count == 1 { "is" } else { "are" };
+            let records = counted(lost.count, "record");
+            self.delivery.say(&format!("{records} {are} lost: {lost}"));
         }
         Ok(())
     }

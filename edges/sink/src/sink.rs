@@ -224,6 +224,18 @@ fn open_remote<K: RecordKind>(
     Err(no_such_output::<K>(scheme, destination))
 }
 
+/// What destinations over a network begin with.
+const SCHEMES: [&str; 8] = [
+    "elasticsearch",
+    "elasticsearch+https",
+    "ipfix",
+    "ipfix+tcp",
+    "kafka",
+    "syslog",
+    "syslog+tcp",
+    "syslog+udp",
+];
+
 /// Why a URL is not an output of these records.
 fn no_such_output<K: RecordKind>(scheme: &str, destination: &str) -> SinkError {
     SinkError::Refused {
@@ -234,7 +246,15 @@ fn no_such_output<K: RecordKind>(scheme: &str, destination: &str) -> SinkError {
                 K::NAME
             )
         } else {
-            format!("`{scheme}://` outputs are not part of this build")
+            let known = scheme == "kafka";
+            match SCHEMES
+                .iter()
+                .find(|one| one.starts_with(scheme) || scheme.starts_with(**one))
+            {
+                _ if known => format!("`{scheme}://` outputs are not part of this build"),
+                Some(one) => format!("no output is named so; did you mean `{one}://`?"),
+                None => format!("no output is named so; there are {}", SCHEMES.join(", ")),
+            }
         },
     }
 }

@@ -34,7 +34,7 @@ mod web;
 pub use anonymize::Anonymizer;
 pub use community_id::CommunityId;
 pub use dns::{DnsBatch, DnsKind, DnsQuery};
-pub use filter::{Filter, FilterError, find_column};
+pub use filter::{Filter, FilterError, find_column, parse_moment, path_of};
 pub use flow::{FlowBatch, FlowKind, FlowRow};
 pub use gateway::{
     GatewayBatch, GatewayEvent, GatewayEventKind, GatewayKind, GatewayRow, GatewayText,

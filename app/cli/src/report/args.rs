@@ -53,16 +53,17 @@ pub(crate) struct ReportArgs {
     #[arg(long, value_name = "ROWS", default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub(crate) rows: u16,
 
-    /// Take only records of this time or later: `2026-11-27T08:00:00Z` (RFC 3339), `2026-11-27` or seconds since 1970 [default: all].
-    #[arg(long, value_name = "TIME", value_parser = units::moment)]
+    /// Take only records of this time or later: `2026-11-27T08:00:00Z` (RFC 3339), `2026-11-27`, seconds since 1970, or `-1h`:
+    /// an hour before now [default: all].
+    #[arg(long, value_name = "TIME", value_parser = units::moment, allow_hyphen_values = true)]
     pub(crate) from: Option<Moment>,
 
     /// Take only records before this time [default: all].
-    #[arg(long, value_name = "TIME", value_parser = units::moment)]
+    #[arg(long, value_name = "TIME", value_parser = units::moment, allow_hyphen_values = true)]
     pub(crate) to: Option<Moment>,
 
     /// Take only records that match this expression over the columns, for example `status >= 500 and host ~ "shop"`; the
-    /// same as that of `linkweir http --where`.
+    /// same as that of `linkweir http --where`. Estimates count among the others where it names `source`.
     #[arg(long = "where", value_name = "EXPR")]
     pub(crate) condition: Option<String>,
 

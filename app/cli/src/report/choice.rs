@@ -15,6 +15,9 @@ pub(super) struct Choice<K: RecordKind> {
     condition: Option<Filter<Stored<K>>>,
     pub(super) error: Filter<Stored<K>>,
     again: Option<Filter<Stored<K>>>,
+    /// Records with lines of their own, and whether they have them here.
+    pub(super) apart: Option<Filter<Stored<K>>>,
+    pub(super) sets_apart: bool,
     from_ns: u64,
     to_ns: u64,
     left: u64,
@@ -28,17 +31,22 @@ impl<K: RecordKind> Choice<K> {
             Filter::<Stored<K>>::read(text)
                 .map_err(|error| anyhow!(Wrong(format!("--where: {error}"))))
         };
-        let names = |name: &str| {
-            let condition = args.condition.as_deref().unwrap_or_default();
-            condition
-                .split(|c: char| !c.is_alphanumeric() && c != '_')
-                .any(|word| word == name)
+        let is_in = |text: &str, name: &str| {
+            let mut words = text.split(|c: char| !c.is_alphanumeric() && c != '_');
+            words.any(|word| word == name)
         };
+        let names = |name: &str| is_in(args.condition.as_deref().unwrap_or_default(), name);
+        let groups = |name: &str| args.by.iter().any(|by| is_in(by, name));
+        let apart = subject.apart.as_ref();
+        let is_meant = |name: &str| names(name) || groups(name);
         let again = subject.again.filter(|(name, _)| !names(name));
         Ok(Self {
             condition: args.condition.as_deref().map(filter).transpose()?,
             error: filter(subject.error.1)?,
             again: again.map(|(_, condition)| filter(condition)).transpose()?,
+            apart: apart.map(|apart| filter(apart.condition)).transpose()?,
+            sets_apart: apart
+                .is_some_and(|apart| ![apart.column, apart.by].into_iter().any(is_meant)),
             from_ns: args.from.map_or(0, |from| from.0),
             to_ns: args.to.map_or(u64::MAX, |to| to.0),
             left: args.head.unwrap_or(u64::MAX),
@@ -53,6 +61,7 @@ impl<K: RecordKind> Choice<K> {
             self.condition.as_ref(),
             Some(&self.error),
             self.again.as_ref(),
+            self.apart.as_ref(),
         ];
         filters
             .into_iter()

@@ -1,7 +1,10 @@
 //! The report as JSON: the figures of the terminal and of the page as numbers.
 
 use linkweir_report::ReportMeta;
-use linkweir_report::stored::{Compared, Figure, Moved, Sample, StoredReport, Total, compare};
+use linkweir_report::stored::{
+    Compared, Figure, Moved, Sample, SampleValue, StoredReport, Total, compare,
+};
+use linkweir_sketch::BoundedCounts;
 use serde_json::{Map, Value, json};
 
 /// A figure: whole numbers, spans in nanoseconds, shares from 0 to 1.
@@ -28,12 +31,17 @@ fn figures(all: &[Total]) -> Map<String, Value> {
         .collect()
 }
 
-fn samples<'a>(titles: &[&str], all: impl Iterator<Item = &'a Sample>) -> Value {
+fn samples<'a>(all: impl Iterator<Item = &'a Sample>) -> Value {
     let sample = |sample: &Sample| {
         let mut object = Map::new();
         object.insert("record".to_owned(), sample.place.clone().into());
-        for (title, cell) in titles.iter().zip(&sample.cells) {
-            object.insert((*title).to_owned(), cell.clone().into());
+        for (name, value) in &sample.columns {
+            let value = match value {
+                Some(SampleValue::Number(number)) => (*number).into(),
+                Some(SampleValue::Text(text)) => text.clone().into(),
+                None => Value::Null,
+            };
+            object.insert(name.clone(), value);
         }
         Value::Object(object)
     };
@@ -41,12 +49,7 @@ fn samples<'a>(titles: &[&str], all: impl Iterator<Item = &'a Sample>) -> Value 
 }
 
 /// A report.
-pub(super) fn of_report(
-    report: &StoredReport,
-    meta: &ReportMeta,
-    titles: &[&str],
-    rows: usize,
-) -> Value {
+pub(super) fn of_report(report: &StoredReport, meta: &ReportMeta, rows: usize) -> Value {
     let subject = report.subject;
     let distributions: Map<String, Value> = report
         .distributions()
@@ -55,16 +58,7 @@ pub(super) fn of_report(
         .collect();
     let counts = subject.counts.iter().zip(&report.counts);
     let counts: Map<String, Value> = counts
-        .map(|((_, column), counts)| {
-            let pairs = counts.by_count().into_iter();
-            let mut object: Map<String, Value> = pairs
-                .map(|(key, count)| (String::from_utf8_lossy(key).into_owned(), count.into()))
-                .collect();
-            if counts.other() > 0 {
-                object.insert("other".to_owned(), counts.other().into());
-            }
-            ((*column).to_owned(), Value::Object(object))
-        })
+        .map(|((_, column), counts)| ((*column).to_owned(), counted(counts)))
         .collect();
     let tables = report.tables.iter().map(|table| {
         let rows = report.rows(table, rows);
@@ -75,7 +69,7 @@ pub(super) fn of_report(
             object.insert("weight".to_owned(), row.weight.into());
             object.insert("weight_error".to_owned(), row.error.into());
             object.extend(figures(&row.figures));
-            object.insert("samples".to_owned(), samples(titles, row.samples()));
+            object.insert("samples".to_owned(), samples(row.samples()));
             Value::Object(object)
         });
         json!({
@@ -89,7 +83,7 @@ pub(super) fn of_report(
         all.map(|(name, count)| (name.replace(' ', "_"), (*count).into()))
             .collect()
     };
-    json!({
+    let mut document = json!({
         "kind": subject.kind,
         "inputs": meta.inputs,
         "first_ts_ns": report.time_ns.map(|(first, _)| first),
@@ -102,8 +96,30 @@ pub(super) fn of_report(
         "distributions": distributions,
         "counts": counts,
         "tables": tables.collect::<Vec<_>>(),
-        "slowest": samples(titles, report.extreme.iter()),
-    })
+        "slowest": samples(report.extreme.iter()),
+    });
+    if let (Some((of, apart)), Value::Object(object)) = (report.apart(), &mut document) {
+        let apart = json!({
+            "records": apart.records,
+            "where": of.condition,
+            "times": figures(&report.apart_times()),
+            of.by: counted(&apart.counts),
+        });
+        object.insert(of.noun.to_owned(), apart);
+    }
+    document
+}
+
+/// Counts of values.
+fn counted(counts: &BoundedCounts) -> Value {
+    let pairs = counts.by_count().into_iter();
+    let mut object: Map<String, Value> = pairs
+        .map(|(key, count)| (String::from_utf8_lossy(key).into_owned(), count.into()))
+        .collect();
+    if counts.other() > 0 {
+        object.insert("other".to_owned(), counts.other().into());
+    }
+    Value::Object(object)
 }
 
 fn compared(all: &[Compared]) -> Map<String, Value> {

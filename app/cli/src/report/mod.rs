@@ -9,14 +9,13 @@ mod columns;
 mod columns;
 mod document;
 mod records;
+mod sampled;
 mod screen;
 mod set;
 mod source;
 
-use std::cell::{OnceCell, RefCell};
 use std::ops::ControlFlow;
 use std::path::Path;
-use std::rc::Rc;
 
 use anyhow::{anyhow, bail};
 use linkweir_record::{
@@ -24,13 +23,13 @@ use linkweir_record::{
     StoredBatch, TlsKind,
 };
 use linkweir_report::ReportMeta;
-use linkweir_report::stored::{Sample, StoredReport, Subject, render_compared};
+use linkweir_report::stored::{StoredReport, Subject, render_compared};
 use linkweir_sink::LineCells;
 
 pub(crate) use self::args::ReportArgs;
 use self::choice::Choice;
+use self::sampled::Sampler;
 use self::set::Set;
-use self::source::Source;
 use crate::conflicts;
 use crate::exit::{Exit, Wrong};
 use crate::files::{is_stdout, print};
@@ -67,7 +66,7 @@ pub(crate) fn run(args: &ReportArgs) -> anyhow::Result<Exit> {
         Some(LoadKind::NAME) => of_kind::<LoadKind>(args, inputs),
         _ => {
             let complaints = inputs.iter().flat_map(|set| &set.read);
-            let complaints: Vec<String> = complaints.flat_map(Source::complaints).collect();
+            let complaints: Vec<String> = complaints.flat_map(source::Source::complaints).collect();
             match complaints.first() {
                 Some(first) => bail!("{first}"),
                 None => bail!("there are no records in the input"),
@@ -115,26 +114,23 @@ fn summed<K: RecordKind>(
         }
     }
     let wanted = |column: usize| wanted.get(column).copied().unwrap_or_default();
-    let mut cells = LineCells::<Stored<K>>::default();
+    let sampler = Sampler::<K>::new(args.summary.is_some());
     let mut each = |batch: &StoredBatch<K>, name: &str, place: &dyn Fn(usize) -> u64| {
         for (at, view) in batch.views().enumerate() {
             if !choice.takes(&view) {
                 continue;
             }
-            // Made at most once, for all that keep it.
-            let made = OnceCell::new();
-            let cells = RefCell::new(&mut cells);
-            let sample = || {
-                let sample = made.get_or_init(|| {
-                    Rc::new(Sample {
-                        place: format!("{name}:{}", place(at)),
-                        cells: cells.borrow_mut().of(&view),
-                    })
-                });
-                Rc::clone(sample)
-            };
-            let is_error = choice.error.matches(&view);
-            report.record(&view, Stored::<K>::time_ns(&view), is_error, sample);
+            let is_apart = choice.apart.as_ref();
+            let is_apart = is_apart.is_some_and(|filter| filter.matches(&view));
+            if is_apart && choice.sets_apart {
+                report.set_apart(&view);
+            } else {
+                let mark = subject.apart.as_ref().filter(|_| is_apart);
+                let place = || format!("{name}:{}", place(at));
+                let sample = sampler.of(&view, mark.map(|apart| apart.one), place);
+                let is_error = choice.error.matches(&view);
+                report.record(&view, Stored::<K>::time_ns(&view), is_error, sample);
+            }
             if choice.flow().is_break() {
                 return Ok(ControlFlow::Break(()));
             }
@@ -172,16 +168,17 @@ fn of_kind<K: RecordKind>(args: &ReportArgs, mut sets: Vec<Set>) -> anyhow::Resu
     }
     let rows = usize::from(args.rows);
     let titles = LineCells::<Stored<K>>::default().titles();
+    let passed = sets.first().map_or(&[][..], |set| set.passed.as_slice());
     let (text, html, json) = match done.as_slice() {
         [(report, meta)] => (
-            screen::of_report(report, meta, &titles, rows),
+            screen::of_report(report, meta, passed, &titles, rows),
             page.is_some().then(|| report.render(meta, &titles, rows)),
-            document::of_report(report, meta, &titles, rows),
+            document::of_report(report, meta, rows),
         ),
         [(one, meta), (other, _)] => {
             let names = [0, 1].map(|at| sets.get(at).map_or("", |set| set.name.as_str()));
             let meta = ReportMeta {
-                title: format!("Comparison of {}", K::NAME),
+                title: format!("Comparison of {}", one.subject.noun),
                 inputs: vec![format!("A: {}", names[0]), format!("B: {}", names[1])],
                 first_ts_ns: None,
                 ..meta.clone()

@@ -1,10 +1,12 @@
 //! The report on a terminal.
 
-use linkweir_record::human::counted;
+use linkweir_record::human::{counted, thousands};
 use linkweir_report::ReportMeta;
 use linkweir_report::stored::{Compared, Sample, StoredReport, compare, shell_word, times};
 use linkweir_sketch::LogLinear;
 
+use super::source::{OTHER_FILES, Passed, passed_over};
+use crate::common_args::terminal_width;
 use crate::exit::safe;
 use crate::{screen, table};
 
@@ -17,7 +19,7 @@ fn counts(report: &StoredReport) -> Vec<(&'static str, String)> {
     if !classes.is_empty() {
         let classes: Vec<String> = classes
             .iter()
-            .map(|(class, count)| format!("{class} {}", linkweir_record::human::thousands(*count)))
+            .map(|(class, count)| format!("{class} {}", thousands(*count)))
             .collect();
         rows.push(("Status classes", classes.join("  ")));
     }
@@ -37,6 +39,34 @@ fn counts(report: &StoredReport) -> Vec<(&'static str, String)> {
     rows
 }
 
+/// What is set apart.
+fn apart(report: &StoredReport) -> Vec<(&'static str, String)> {
+    let Some((of, apart)) = report.apart() else {
+        return Vec::new();
+    };
+    let counts = apart.counts.by_count().into_iter();
+    let counts = counts.map(|(key, count)| (safe(&String::from_utf8_lossy(key)), count));
+    let counts = screen::listed(counts.collect(), LISTED);
+    let records = thousands(apart.records);
+    let condition = shell_word(of.condition);
+    let mut rows = vec![(
+        of.noun,
+        format!("{records}: {counts}  (--where {condition})"),
+    )];
+    if apart.times.count() > 0 {
+        rows.push((of.times, distribution(&apart.times)));
+    }
+    rows
+}
+
+/// The lines of a table, on a terminal as wide as that.
+fn fitted(lines: Vec<String>) -> Vec<String> {
+    match terminal_width() {
+        Some(width) => table::fitted(lines, width),
+        None => lines,
+    }
+}
+
 fn distribution(spans: &LogLinear) -> String {
     let named = [("p50", 0.5), ("p90", 0.9), ("p95", 0.95), ("p99", 0.99)];
     screen::quantiles(spans, &named)
@@ -46,6 +76,7 @@ fn distribution(spans: &LogLinear) -> String {
 pub(super) fn of_report(
     report: &StoredReport,
     meta: &ReportMeta,
+    passed: &[Passed],
     titles: &[&str],
     rows: usize,
 ) -> String {
@@ -71,10 +102,14 @@ pub(super) fn of_report(
         }
     }
     totals.extend(counts(report));
+    totals.extend(apart(report));
     for (name, count) in meta.drops.iter().chain(&meta.notes) {
-        if *count > 0 {
-            totals.push((name.as_str(), linkweir_record::human::thousands(*count)));
+        if *count > 0 && name != OTHER_FILES {
+            totals.push((name.as_str(), thousands(*count)));
         }
+    }
+    if !passed.is_empty() {
+        totals.push(("passed over", passed_over(passed)));
     }
     lines.push(screen::rows(&totals));
     for table in &report.tables {
@@ -93,13 +128,13 @@ pub(super) fn of_report(
             cells
         });
         let cells: Vec<Vec<String>> = cells.collect();
-        lines.push(format!("\nBy {}", table.by));
-        lines.extend(table::lines(&head, &cells));
+        lines.push(format!("\n{}", report.heading(&table.by)));
+        lines.extend(fitted(table::lines(&head, &cells)));
         lines.extend(report.note(table).map(|note| format!("  {note}")));
     }
     if !report.extreme.is_empty() {
         lines.push(format!("\n{}", report.extreme_title()));
-        lines.extend(samples(titles, report.extreme.iter()));
+        lines.extend(fitted(samples(titles, report.extreme.iter())));
     }
     lines.push(String::new());
     lines.join("\n")
@@ -152,8 +187,8 @@ pub(super) fn of_both(reports: [&StoredReport; 2], names: [&str; 2], rows: usize
                 std::iter::once(safe(&row.key)).chain(figures).collect()
             })
             .collect();
-        lines.push(format!("\nBy {}", a.by));
-        lines.extend(table::lines(&head, &cells));
+        lines.push(format!("\n{}", one.heading(&a.by)));
+        lines.extend(fitted(table::lines(&head, &cells)));
     }
     lines.push(
         "\n▲ ▼  a percentile that differs by more than its histogram may err, of enough values\n"

@@ -1,14 +1,15 @@
 //! Inputs that are one set of records, and what is said of them.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::bail;
-use linkweir_record::RecordKind;
+use linkweir_record::{RecordKind, StoredBatch};
 use linkweir_report::ReportMeta;
 use linkweir_report::stored::StoredReport;
 
 use super::choice::Choice;
-use super::source::{self, Found, Input, Source};
+use super::source::{self, Found, Input, OTHER_FILES, Passed, Source};
 use crate::exit::{Wrong, warn};
 use crate::files::command_line;
 
@@ -19,7 +20,7 @@ pub(super) struct Set {
     files: Vec<(PathBuf, Option<Box<Input>>)>,
     pub(super) read: Vec<Source>,
     /// Files that are no records, or of another kind.
-    passed: u64,
+    pub(super) passed: Vec<Passed>,
     /// Names of columns with header fields.
     pub(super) headers: Vec<String>,
 }
@@ -39,7 +40,7 @@ impl Set {
             name: names.join(", "),
             files: Vec::new(),
             read: Vec::new(),
-            passed: 0,
+            passed: Vec::new(),
             headers: Vec::new(),
         };
         for (path, is_named) in source::files(paths)? {
@@ -47,7 +48,7 @@ impl Set {
                 Found::Input(input) => {
                     let wanted = *kind.get_or_insert(input.kind);
                     if input.kind != wanted && is_asked {
-                        set.passed += 1;
+                        set.passed.push(Passed::of_kind(&path, input.kind));
                     } else if input.kind != wanted {
                         bail!(Wrong(format!(
                             "{}: records of {}, others are of {wanted}; say which with --kind",
@@ -68,7 +69,7 @@ impl Set {
                         path.display()
                     )
                 }
-                Found::Unknown => set.passed += 1,
+                Found::Unknown => set.passed.push(Passed::unreadable(&path)),
             }
         }
         Ok(set)
@@ -80,6 +81,7 @@ impl Set {
         wanted: &dyn Fn(usize) -> bool,
         each: &mut source::Each<'_, K>,
     ) -> anyhow::Result<()> {
+        let mut begun = HashMap::new();
         for (path, input) in std::mem::take(&mut self.files) {
             let input = match input {
                 Some(input) => input,
@@ -88,7 +90,14 @@ impl Set {
                     _ => bail!("{}: it has changed meanwhile", path.display()),
                 },
             };
-            let (source, flow) = input.read::<K>(wanted, each)?;
+            let mut is_first = true;
+            let mut seen = |batch: &StoredBatch<K>, name: &str, place: &dyn Fn(usize) -> u64| {
+                if std::mem::take(&mut is_first) {
+                    source::warn_of_twice(batch, name, &mut begun);
+                }
+                each(batch, name, place)
+            };
+            let (source, flow) = input.read::<K>(wanted, &mut seen)?;
             self.read.push(source);
             if flow.is_break() {
                 break;
@@ -125,11 +134,11 @@ impl Set {
         if choice.said_again > 0 {
             notes.push(("partial records".to_owned(), choice.said_again));
         }
-        if self.passed > 0 {
-            notes.push(("other files".to_owned(), self.passed));
+        if !self.passed.is_empty() {
+            notes.push((OTHER_FILES.to_owned(), self.passed.len() as u64));
         }
         ReportMeta {
-            title: format!("Report of {}", K::NAME),
+            title: format!("Report of {}", report.subject.noun),
             inputs: self.read.iter().map(|source| source.name.clone()).collect(),
             command_line: command_line(),
             program: concat!("linkweir ", env!("CARGO_PKG_VERSION")).to_owned(),

@@ -1,6 +1,8 @@
 //! Stored records of files, in whatever form they are.
 
+use std::collections::HashMap;
 use std::io::{self, BufRead, BufReader};
+use std::net::IpAddr;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
@@ -9,11 +11,11 @@ use linkweir_capture::files_below;
 use linkweir_record::human::counted;
 use linkweir_record::stored::{Lines, kind_of, members};
 use linkweir_record::{
-    HeaderNames, HttpKind, RecordBatch as _, RecordKind, StoredBatch, header_of_column,
+    HeaderNames, HttpKind, RecordBatch as _, RecordKind, Stored, StoredBatch, header_of_column,
 };
 
 use super::columns::{self, Columns};
-use crate::exit::Wrong;
+use crate::exit::{Wrong, safe, warn};
 use crate::opened::Opened;
 
 /// Lines that are handed on at once.
@@ -29,6 +31,78 @@ const MAX_HEADERS: usize = 2 * linkweir_record::header::MAX_NAMES;
 /// Takes a batch, the name of its file, and the line or row of each record of it; says whether there may be more.
 pub(super) type Each<'a, K> =
     dyn FnMut(&StoredBatch<K>, &str, &dyn Fn(usize) -> u64) -> anyhow::Result<ControlFlow<()>> + 'a;
+
+/// How notes name the files of [`Passed`].
+pub(super) const OTHER_FILES: &str = "other files";
+/// Files that are listed by name.
+const LISTED: usize = 3;
+
+/// A file of a directory that was not read, and why.
+pub(super) struct Passed {
+    name: String,
+    why: String,
+}
+
+impl Passed {
+    fn new(path: &Path, why: String) -> Self {
+        let name = path.file_name().unwrap_or(path.as_os_str());
+        Self {
+            name: name.to_string_lossy().into_owned(),
+            why,
+        }
+    }
+
+    /// It has records of another kind than those that are asked for.
+    pub(super) fn of_kind(path: &Path, kind: &str) -> Self {
+        Self::new(path, format!("records of {kind}"))
+    }
+
+    /// It has no records, or in a format that is not read.
+    pub(super) fn unreadable(path: &Path) -> Self {
+        Self::new(path, "not readable by report".to_owned())
+    }
+}
+
+/// The files that were not read, for people.
+pub(super) fn passed_over(all: &[Passed]) -> String {
+    let named = all.iter().take(LISTED);
+    let mut named: Vec<String> = named
+        .map(|passed| format!("{}: {}", safe(&passed.name), passed.why))
+        .collect();
+    if all.len() > LISTED {
+        named.push("...".to_owned());
+    }
+    let files = counted(all.len() as u64, "file");
+    format!("{files} ({})", named.join(", "))
+}
+
+/// The time, the ends and the subject of a record.
+type First = (u64, [(IpAddr, u16); 2], u64);
+
+/// Says that a file begins as one before it does: it has the same records in another format, and they count twice.
+pub(super) fn warn_of_twice<K: RecordKind>(
+    batch: &StoredBatch<K>,
+    name: &str,
+    begun: &mut HashMap<First, String>,
+) {
+    let Some(view) = batch.get(0) else { return };
+    let time_ns = Stored::<K>::time_ns(&view);
+    if time_ns == 0 {
+        return;
+    }
+    let first = (
+        time_ns,
+        Stored::<K>::endpoints(&view),
+        Stored::<K>::subject(&view),
+    );
+    if let Some(other) = begun.get(&first) {
+        warn(&format!(
+            "{name} begins with the same record as {other}: if both have the same records, they count twice"
+        ));
+    } else {
+        begun.insert(first, name.to_owned());
+    }
+}
 
 /// A file of records, and what is wrong with it.
 #[derive(Debug)]
@@ -119,7 +193,14 @@ pub(super) fn files(paths: &[PathBuf]) -> anyhow::Result<Vec<(PathBuf, bool)>> {
                     path.display()
                 )));
             }
-            files.extend(below.into_iter().map(|file| (file, false)));
+            // Names that begin with a point are those of files that are still written.
+            let is_hidden = |file: &PathBuf| {
+                let parts = file.strip_prefix(path).unwrap_or(file).iter();
+                let mut parts = parts.map(std::ffi::OsStr::as_encoded_bytes);
+                parts.any(|part| part.starts_with(b"."))
+            };
+            let shown = below.into_iter().filter(|file| !is_hidden(file));
+            files.extend(shown.map(|file| (file, false)));
         } else {
             files.push((path.clone(), true));
         }

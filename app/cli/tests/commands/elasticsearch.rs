@@ -174,7 +174,7 @@ fn every_record_arrives_once_whatever_is_answered() {
             2 => {
                 let item = |at: usize| match at {
                     0 => {
-                        json!({ "create": { "status": 400, "error": { "type": "document_parsing_exception" } } })
+                        json!({ "create": { "status": 400, "error": { "type": "document_parsing_exception", "reason": "field [vlan] is too large" } } })
                     }
                     1 => {
                         json!({ "create": { "status": 429, "error": { "type": "es_rejected_execution_exception" } } })
@@ -192,8 +192,8 @@ fn every_record_arrives_once_whatever_is_answered() {
         &["--probe", "north", "--elasticsearch", "api-key=c2VjcmV0"],
     );
     let ran = ran.exits(1);
-    let ran =
-        ran.says("1 records are lost: 1 refused with status 400 (document_parsing_exception)");
+    let ran = ran.says("1 record is lost: 1 refused with status 400 (document_parsing_exception)");
+    let ran = ran.says("the first refused document: field [vlan] is too large");
     ran.says("it is tried again");
     // One was refused for good, one was there already.
     assert_eq!(received.documents.len(), 798);
@@ -219,6 +219,18 @@ fn every_record_arrives_once_whatever_is_answered() {
         let record: Value = serde_json::from_str(plain.lines()[number]).unwrap();
         assert_eq!(Value::Object(document), record);
     }
+}
+
+#[test]
+fn who_may_not_write_is_told_at_once() {
+    let (ran, received) = sent(
+        |_, _| Some((403, json!({ "error": { "type": "security_exception" } }))),
+        &["--delivery-timeout", "1h"],
+    );
+    ran.exits(1)
+        .says("it refuses the user or key (status 403): {\"error\"")
+        .says("800 records are lost: 800 it refuses the user or key (status 403)");
+    assert_eq!(received.requests, 1);
 }
 
 #[test]

@@ -336,4 +336,11 @@ fn what_is_not_delivered_is_said_and_counted() {
     let summary: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
     assert_eq!(summary["dropped"]["sink"]["otlp_spans"], 800, "{summary}");
     http(&demo(), &["-w", "/dev/null", "--otlp", "ftp://x"]).exits(2);
+    let twice = format!("{url}/v1/metrics");
+    let ran = http(&demo(), &["-w", "/dev/null", "--otlp", &twice]).exits(2);
+    ran.says("`/v1/metrics` is added to the address");
+    let ran = http(&demo(), &["-w", "/dev/null", "--otlp", &url]).exits(1);
+    let all = ran.stdout.clone() + &ran.stderr;
+    assert!(all.contains("spans not sent by --otlp"), "{all}");
+    assert!(!all.contains("otlp_spans"), "{all}");
 }

@@ -622,3 +622,129 @@ fn a_million_records_take_bounded_memory() {
     );
     assert!(found["tables"][0]["weight_of_others"].as_u64().unwrap() <= RECORDS / 1024);
 }
+
+/// A transaction in clear, or an estimate; times count milliseconds.
+fn line(n: u64, source: &str, state: &str, response_ms: Option<u64>) -> String {
+    let record = serde_json::json!({
+        "client_ip": "10.0.0.1", "server_ip": "10.0.0.2", "host": "a.test", "uri": "/x?y=1",
+        "request_ts_ns": 1_367_526_040_000_000_000 + n, "source": source, "state": state,
+        "response_time_ns": response_ms.map(|ms| ms * 1_000_000),
+        "confidence": (source == "estimate").then_some("exact"),
+    });
+    format!("{record}\n")
+}
+
+#[test]
+fn estimates_are_no_measurements() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("s.jsonl");
+    let measured = (0..5).map(|n| line(n, "clear", "complete", Some(10 + n)));
+    let estimated = (5..15).map(|n| match n {
+        5 => line(n, "estimate", "unanswered", None),
+        n => line(n, "estimate", "complete", Some(1000 + n)),
+    });
+    let text: String = measured.chain(estimated).collect();
+    std::fs::write(&path, text).unwrap();
+    let found = summary(directory.path(), &["s.jsonl"]);
+    assert_eq!(found["totals"]["transactions"], 5);
+    assert_eq!(found["totals"]["errors"], 0);
+    assert_eq!(
+        found["distributions"]["response_time"]["max_ns"],
+        14_000_000
+    );
+    let estimates = &found["estimates"];
+    assert_eq!(estimates["records"], 10);
+    assert_eq!(estimates["confidence"]["exact"], 10);
+    assert_eq!(estimates["times"]["max_ns"], 1_014_000_000);
+    // Columns by their names, times in nanoseconds.
+    let slowest = &found["slowest"][0];
+    assert_eq!(slowest["response_time_ns"], 14_000_000);
+    assert_eq!(slowest["client_ip"], "10.0.0.1");
+    // The condition of a row finds as many.
+    let row = &found["tables"][0]["rows"][0];
+    let words = [
+        "s.jsonl",
+        "--records",
+        "--where",
+        row["where"].as_str().unwrap(),
+    ];
+    let records = report(directory.path(), &words).exits(0).stdout;
+    assert_eq!(records.lines().count(), 5, "{records}");
+    let words = ["s.jsonl", "--where", "source = estimate"];
+    let asked = report(directory.path(), &words).exits(0).stdout;
+    assert!(asked.contains("a.test/x?y=1 (estimate)"), "{asked}");
+    let asked = summary(directory.path(), &words);
+    assert_eq!(asked["totals"]["transactions"], 10);
+    assert_eq!(asked["totals"]["errors"], 0);
+    let text = report(directory.path(), &["s.jsonl", "--report", "p.html"])
+        .exits(0)
+        .stdout;
+    assert!(
+        text.contains("10: exact 10  (--where 'source = estimate')"),
+        "{text}"
+    );
+    let page = std::fs::read_to_string(directory.path().join("p.html")).unwrap();
+    assert!(
+        page.contains("<title>Report of transactions") && page.contains("estimated times: p50")
+    );
+    let both = summary_of_both(directory.path());
+    assert_eq!(both["totals"]["estimates"]["a"], 10);
+}
+
+fn summary_of_both(directory: &Path) -> Value {
+    summary(directory, &["--compare", "s.jsonl", "s.jsonl"])
+}
+
+#[test]
+fn hidden_files_and_other_formats_do_not_count() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = |name: &str| directory.path().join("many").join(name);
+    std::fs::create_dir(directory.path().join("many")).unwrap();
+    let text: String = (0..3)
+        .map(|n| line(n, "clear", "complete", Some(1)))
+        .collect();
+    std::fs::write(at("a.jsonl"), &text).unwrap();
+    std::fs::write(at(".b.jsonl.partial"), &text).unwrap();
+    std::fs::write(at("a.csv"), "client_ip,host\n10.0.0.1,a.test\n").unwrap();
+    let ran = report(directory.path(), &["many"]).exits(0);
+    assert!(ran.stdout.contains("transactions   3"), "{}", ran.stdout);
+    let passed = "1 file (a.csv: not readable by report)";
+    assert!(ran.stdout.contains(passed), "{}", ran.stdout);
+    assert!(!ran.stderr.contains("same record"), "{}", ran.stderr);
+    std::fs::write(at("copy.jsonl"), &text).unwrap();
+    report(directory.path(), &["many"])
+        .exits(0)
+        .says("begins with the same record as many/a.jsonl");
+}
+
+#[test]
+fn a_time_is_written_the_same_everywhere() {
+    let directory = tempfile::tempdir().unwrap();
+    let text: String = (0..4)
+        .map(|n| line(n * 250_000_000, "clear", "complete", Some(1)))
+        .collect();
+    std::fs::write(directory.path().join("t.jsonl"), text).unwrap();
+    for (time, want) in [
+        ("1367526040", 4),
+        ("1367526040.25", 3),
+        ("2013-05-02T22:20:40.5+02:00", 2),
+        ("2013-05-02 20:20:40.75", 1),
+        ("-1h", 0),
+    ] {
+        let found = summary(directory.path(), &["t.jsonl", "--from", time]);
+        assert_eq!(found["totals"]["transactions"], want, "{time}");
+        if time != "-1h" {
+            let condition = format!("request_ts >= '{time}' and url = a.test/x");
+            let found = summary(directory.path(), &["t.jsonl", "--where", &condition]);
+            assert_eq!(found["totals"]["transactions"], want, "{time}");
+        }
+    }
+    for (condition, why) in [
+        ("response_time > 500", "write 500ms"),
+        ("request_ts > 1367526040000", "write 1367526040000ms"),
+    ] {
+        report(directory.path(), &["t.jsonl", "--where", condition])
+            .exits(2)
+            .says(why);
+    }
+}

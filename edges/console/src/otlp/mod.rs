@@ -49,6 +49,9 @@ pub enum OtlpError {
     /// The address is not one for HTTP.
     #[error("expected an address that begins with http:// or https:// and names a host")]
     Address,
+    /// The address has the path of metrics or spans already.
+    #[error("`{0}` is added to the address: leave it out")]
+    Path(&'static str),
     /// The certificates or the thread.
     #[error(transparent)]
     Start(#[from] WebhookError),
@@ -82,6 +85,10 @@ impl Otlp {
         }
         let client = Client::new(TIMEOUT, None).map_err(WebhookError::from)?;
         let base = options.url.trim_end_matches('/');
+        let added = ["/v1/metrics", "/v1/traces"];
+        if let Some(path) = added.into_iter().find(|path| base.ends_with(path)) {
+            return Err(OtlpError::Path(path));
+        }
         let (end, counted, given_up) = (options.end, live.clone(), spans.clone());
         let exporter = Exporter {
             client,

@@ -21,6 +21,7 @@
 //! bounds on connections, heads and waiting. Orders are off unless somebody takes them, and need the token on
 //! loopback too: see [`Order`]. It never holds up the run: see [`LiveOf`].
 
+mod api;
 mod assets;
 mod guard;
 mod login;

@@ -14,7 +14,7 @@ use super::login::{self, Form, Step};
 use super::order::{Order, Refused, is_from_here};
 use super::stream::Answer;
 use super::{ConsoleOptions, Limits, Page, Pages};
-use super::{assets, stream};
+use super::{api, assets, stream};
 use crate::served::{BadQuery, Served, parameter};
 use linkweir_live::METRICS_CONTENT_TYPE;
 
@@ -300,7 +300,11 @@ impl Site {
         query: &str,
         last_event: Option<&str>,
     ) -> Response<Answer> {
+        if let Some(why) = api::wrong_parameter(path, query) {
+            return refusal(StatusCode::BAD_REQUEST, &why);
+        }
         match path {
+            "/api" | "/api/" => json(api::list()),
             "/api/snapshot" => json(self.live.snapshot()),
             "/api/stream" => self.stream(method, query, last_event),
             "/api/history" => self.live.past(query).map_or_else(

@@ -111,10 +111,19 @@ fn plain(name: &str, figures: [Figure; 2]) -> Compared {
 pub fn compare(reports: [&StoredReport; 2]) -> (Vec<Compared>, Vec<(&'static str, Vec<Compared>)>) {
     let [one, other] = reports;
     let pairs = one.totals().into_iter().zip(other.totals());
-    let totals = pairs.map(|((name, a), (_, b))| plain(&name, [a, b]));
+    let mut totals: Vec<Compared> = pairs
+        .map(|((name, a), (_, b))| plain(&name, [a, b]))
+        .collect();
+    let apart = one.apart().or(other.apart()).map(|(of, _)| of);
+    if let Some(of) = apart {
+        let figures = reports.map(|report| Figure::Count(report.apart.records));
+        totals.push(plain(of.noun, figures));
+    }
     let mut distributions = Vec::new();
-    let spans = one.spans.iter().zip(&other.spans);
-    for ((title, _), (a, b)) in one.subject.spans.iter().zip(spans) {
+    let titles = one.subject.spans.iter().map(|(title, _)| *title);
+    let spans = titles.zip(one.spans.iter().zip(&other.spans));
+    let times = apart.map(|of| (of.times, (&one.apart.times, &other.apart.times)));
+    for (title, (a, b)) in spans.chain(times) {
         if a.count() == 0 && b.count() == 0 {
             continue;
         }
@@ -129,9 +138,9 @@ pub fn compare(reports: [&StoredReport; 2]) -> (Vec<Compared>, Vec<(&'static str
             });
         }
         rows.push(plain("max", [a, b].map(|s| Figure::Span(s.max()))));
-        distributions.push((*title, rows));
+        distributions.push((title, rows));
     }
-    (totals.collect(), distributions)
+    (totals, distributions)
 }
 
 impl StoredReport {
@@ -162,11 +171,12 @@ impl StoredReport {
         all.sort_by_key(|(_, both)| std::cmp::Reverse(weight(both)));
         all.truncate(most);
         let key = &tables[0].key;
+        let set = if self.apart().is_some() { self } else { other };
         let row = |((bytes, is_truncated), both): (Name<'_>, Both<'_>)| {
             let groups = both.map(|of| of.map_or(&none, |(_, group)| group));
             ComparedRow {
                 key: key.shown(bytes, is_truncated),
-                condition: key.condition(self.fields, bytes, is_truncated),
+                condition: set.narrowed(key.condition(self.fields, bytes, is_truncated)),
                 figures: self.compared_groups(other, groups),
             }
         };

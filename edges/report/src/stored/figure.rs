@@ -106,6 +106,18 @@ pub(super) fn fine(spans: &LogLinear, per_mille: u16, enough: u64) -> Option<u64
     quantile.filter(|_| is_enough)
 }
 
+/// The figures of a distribution.
+pub(super) fn figures_of(spans: &LogLinear) -> Vec<Total> {
+    let mut figures = vec![("count".to_owned(), Figure::Count(spans.count()))];
+    for (name, per_mille, enough) in PERCENTILES {
+        let value = fine(spans, per_mille, enough);
+        figures.push((name.to_owned(), Figure::Span(value)));
+    }
+    figures.push(("max".to_owned(), Figure::Span(spans.max())));
+    figures.push(("mean".to_owned(), Figure::Span(spans.mean())));
+    figures
+}
+
 impl StoredReport {
     /// Figures of all records.
     #[must_use]
@@ -155,17 +167,7 @@ impl StoredReport {
     pub fn distributions(&self) -> Vec<(&'static str, Vec<Total>)> {
         let all = self.subject.spans.iter().zip(&self.spans);
         let all = all.filter(|(_, spans)| spans.count() > 0);
-        let figures = |spans: &LogLinear| {
-            let mut figures = vec![("count".to_owned(), Figure::Count(spans.count()))];
-            for (name, per_mille, enough) in PERCENTILES {
-                let value = fine(spans, per_mille, enough);
-                figures.push((name.to_owned(), Figure::Span(value)));
-            }
-            figures.push(("max".to_owned(), Figure::Span(spans.max())));
-            figures.push(("mean".to_owned(), Figure::Span(spans.mean())));
-            figures
-        };
-        all.map(|((title, _), spans)| (*title, figures(spans)))
+        all.map(|((title, _), spans)| (*title, figures_of(spans)))
             .collect()
     }
 
@@ -206,9 +208,11 @@ impl StoredReport {
         let top = table.groups.top(most);
         let row = |entry: TopEntry<'a, Group>| KeyRow {
             key: table.key.shown(entry.key, entry.is_truncated),
-            condition: table
-                .key
-                .condition(self.fields, entry.key, entry.is_truncated),
+            condition: self.narrowed(table.key.condition(
+                self.fields,
+                entry.key,
+                entry.is_truncated,
+            )),
             weight: entry.count,
             error: entry.error,
             figures: self.of_group(entry.payload),
@@ -217,7 +221,21 @@ impl StoredReport {
         top.into_iter().map(row).collect()
     }
 
-    /// How a table is headed: by what, and by how much a row may be too small, where keys left the table.
+    /// The heading of a table: by what, whose percentiles it has, and in which order it is.
+    #[must_use]
+    pub fn heading(&self, by: &str) -> String {
+        let subject = self.subject;
+        let most = match subject.is_by_bytes {
+            true => subject.bytes.0,
+            false => subject.noun,
+        };
+        match subject.spans.first() {
+            Some((title, _)) => format!("By {by} (most {most} first; p50 to max: {title})"),
+            None => format!("By {by} (most {most} first)"),
+        }
+    }
+
+    /// What is below a table: by how much a row may be too small, where keys left the table.
     #[must_use]
     pub fn note(&self, table: &Table) -> Option<String> {
         let floor = table.groups.floor();

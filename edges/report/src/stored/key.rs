@@ -2,12 +2,11 @@
 
 use linkweir_record::escape::push_hex;
 use linkweir_record::stored::StoredRecord;
-use linkweir_record::{Field, FieldType, RecordKind, Value, find_column};
+use linkweir_record::{Field, FieldType, RecordKind, Value, find_column, path_of};
 use linkweir_wire::calendar::format_date;
 
 use super::PART_BYTES;
 use super::subject::Subject;
-use crate::http::path_of;
 
 /// Parts of a key at most.
 const MAX_PARTS: usize = 8;

@@ -3,6 +3,7 @@
 //! Cost: a bounded amount of memory for any number of records: about 1.5 KiB for each of at most 1,024 keys of a table, and
 //! for all others the histograms of `linkweir-sketch`.
 
+mod apart;
 mod compare;
 mod figure;
 mod key;
@@ -16,12 +17,13 @@ use linkweir_record::stored::StoredRecord;
 use linkweir_record::{Field, RecordKind};
 use linkweir_sketch::{BoundedCounts, Coarse, CoarseSeries, LogLinear, Payload, RateSeries, TopK};
 
+pub use apart::{Apart, SetApart};
 pub use compare::{Compared, ComparedRow, Moved, compare};
 pub use figure::{Figure, KeyRow, Total, shell_word};
 pub use key::Key;
 use key::Part;
 pub use page::{render_compared, times};
-pub use samples::{Sample, Samples};
+pub use samples::{Sample, SampleValue, Samples};
 pub use subject::{SUBJECTS, Subject};
 
 /// Keys of a table that are counted one by one.
@@ -122,6 +124,8 @@ pub struct StoredReport {
     pub tables: Vec<Table>,
     /// Those with the longest span, or the most bytes where the subject has no span.
     pub extreme: Samples,
+    /// Records that are in none of the above.
+    pub apart: SetApart,
     key: Vec<u8>,
 }
 
@@ -175,6 +179,10 @@ impl StoredReport {
             counts: vec![BoundedCounts::new(FEW); subject.counts.len()],
             tables: by.iter().map(table).collect::<Result<_, String>>()?,
             extreme: Samples::new(rows),
+            apart: SetApart::new(
+                subject.apart.as_ref().and_then(|apart| K::column(apart.by)),
+                FEW,
+            ),
             key: Vec::new(),
         })
     }
@@ -191,7 +199,7 @@ impl StoredReport {
         } = &self.columns;
         let own = [spans, bytes, part, whole, counts].into_iter().flatten();
         let keys = self.tables.iter().flat_map(|table| table.key.columns());
-        own.copied().chain(keys).collect()
+        own.copied().chain(keys).chain(self.apart.by).collect()
     }
 
     /// Takes a record with its time, nanoseconds since the epoch, and whether it is an error; `sample` is asked for what is

@@ -62,9 +62,12 @@ impl StoredReport {
                 page.section(title, false, &html);
             }
         }
+        if let Some((heading, html)) = self.apart_section() {
+            page.section(heading, false, &html);
+        }
         for table in &self.tables {
             page.section(
-                &format!("By {}", table.by),
+                &self.heading(&table.by),
                 true,
                 &self.group_table(table, titles, rows),
             );
@@ -98,6 +101,9 @@ impl StoredReport {
         let subject = self.subject;
         cards.push((thousands(self.records), subject.noun, false));
         cards.push((thousands(self.errors), subject.error.0, false));
+        if let Some((of, apart)) = self.apart() {
+            cards.push((thousands(apart.records), of.noun, false));
+        }
         cards.push((percent(self.errors, self.records), "share of them", false));
         if !subject.bytes.1.is_empty() {
             cards.push((Figure::Bytes(self.bytes).text(), subject.bytes.0, false));
@@ -193,7 +199,7 @@ pub fn render_compared(reports: [&StoredReport; 2], meta: &ReportMeta, rows: usi
         let lines = found
             .iter()
             .map(|row| (row.key.clone(), cells(&row.figures)));
-        page.section(&format!("By {}", a.by), true, &table(&head, lines));
+        page.section(&one.heading(&a.by), true, &table(&head, lines));
     }
     page.raw("</div>\n");
     page.finish(&format!(

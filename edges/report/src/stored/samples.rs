@@ -12,6 +12,17 @@ pub struct Sample {
     pub place: String,
     /// The cells of its line.
     pub cells: Vec<String>,
+    /// The columns behind the cells, each with a value or none, for programs; nothing where no program reads them.
+    pub columns: Vec<(String, Option<SampleValue>)>,
+}
+
+/// The value of a column for programs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SampleValue {
+    /// A number; points in time and time spans in nanoseconds.
+    Number(u64),
+    /// All else.
+    Text(String),
 }
 
 /// How far in front a record is: an error comes before others, then the longer one.
@@ -99,7 +110,7 @@ mod tests {
             samples.offer(rank, || {
                 Rc::new(Sample {
                     place: number.to_string(),
-                    cells: Vec::new(),
+                    ..Sample::default()
                 })
             });
         }

@@ -2,6 +2,8 @@
 
 use linkweir_record::flow::RETRANSMISSION_COLUMNS;
 
+use super::apart::{Apart, ESTIMATES};
+
 /// What the report of a kind is about. Columns and conditions are by the names of the schema.
 #[derive(Debug)]
 pub struct Subject {
@@ -31,6 +33,8 @@ pub struct Subject {
     pub aliases: &'static [(&'static str, &'static str)],
     /// Records that say again what others do, by a condition: left out unless the user's own condition names that column.
     pub again: Option<(&'static str, &'static str)>,
+    /// Records that have lines of their own.
+    pub apart: Option<Apart>,
 }
 
 const ENDS: &[(&str, &str)] = &[
@@ -51,7 +55,10 @@ pub static SUBJECTS: [Subject; 6] = [
         ],
         bytes: ("bytes", &["request_bytes", "response_bytes"]),
         is_by_bytes: false,
-        error: ("errors", "status_code >= 400 or state = unanswered"),
+        error: (
+            "errors",
+            "status_code >= 400 or state = unanswered and not source = estimate",
+        ),
         share: None,
         counts: &[
             ("Status codes", "status_code"),
@@ -62,6 +69,7 @@ pub static SUBJECTS: [Subject; 6] = [
         by: &["host", "url", "client", "server"],
         aliases: ENDS,
         again: None,
+        apart: Some(ESTIMATES),
     },
     Subject {
         kind: "flow",
@@ -92,6 +100,7 @@ pub static SUBJECTS: [Subject; 6] = [
             ("country", "client_country"),
         ],
         again: Some(("record", "record = partial")),
+        apart: None,
     },
     Subject {
         kind: "gateway_event",
@@ -112,6 +121,7 @@ pub static SUBJECTS: [Subject; 6] = [
         by: &["rule", "application", "client", "detail"],
         aliases: ENDS,
         again: None,
+        apart: None,
     },
     Subject {
         kind: "tls_handshake",
@@ -129,6 +139,7 @@ pub static SUBJECTS: [Subject; 6] = [
         by: &["sni", "client", "server"],
         aliases: ENDS,
         again: None,
+        apart: None,
     },
     Subject {
         kind: "dns_query",
@@ -146,6 +157,7 @@ pub static SUBJECTS: [Subject; 6] = [
         by: &["query", "client", "server"],
         aliases: ENDS,
         again: None,
+        apart: None,
     },
     Subject {
         kind: "load_session",
@@ -163,6 +175,7 @@ pub static SUBJECTS: [Subject; 6] = [
         by: &["client_group", "server"],
         aliases: ENDS,
         again: None,
+        apart: None,
     },
 ];
 

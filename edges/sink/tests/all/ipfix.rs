@@ -634,7 +634,11 @@ fn what_cannot_be_exported_is_refused() {
     }
     let other = open_sink::<HttpKind>("ftp://host:1", None, options());
     assert!(
-        matches!(other, Err(SinkError::Refused { message, .. }) if message.contains("not part of this build"))
+        matches!(other, Err(SinkError::Refused { message, .. }) if message.contains("there are elasticsearch, "))
+    );
+    let near = open_sink::<HttpKind>("elastic://host/web", None, options());
+    assert!(
+        matches!(near, Err(SinkError::Refused { message, .. }) if message.contains("did you mean `elasticsearch://`"))
     );
     let http = open_sink::<HttpKind>("ipfix://127.0.0.1:4739", None, options());
     assert!(matches!(http, Err(SinkError::Refused { message, .. }) if message.contains("http")));

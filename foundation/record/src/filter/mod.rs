@@ -9,12 +9,15 @@
 //! ```
 //! A column alone asks whether it is there. A comparison with a column that is empty is false, also `!=`. `~`
 //! searches a regular expression in a text, ignoring case. Columns are those of the schema; the beginning of a
-//! name up to a `_` will do where it is the only one. Values are of the column: a time span has a unit (`500ms`,
-//! `1.5 s`) or is in the unit of the column, a time may be that of RFC 3339 (`2026-11-01T00:00:00Z`), bytes may be `10kB`
-//! or `64KiB`, an address may be a network. Text in quotes has `\"`, `\'` and `\\` for these characters, and `\xHH` for
+//! name up to a `_` will do where it is the only one; `client` and `server` are the addresses of both ends whatever the
+//! kind calls them, and `url` is host and request target together. Values are of the column: a time span has a unit (`500ms`,
+//! `1.5 s`), a time is that of RFC 3339 (`2026-11-01T00:00:00Z`) or seconds since 1970, bytes may be `10kB` or `64KiB`, an
+//! address may be a network. Text in quotes has `\"`, `\'` and `\\` for these characters, and `\xHH` for
 //! a byte.
 
+mod ends;
 mod parse;
+mod time;
 mod value;
 
 use std::fmt;
@@ -22,6 +25,9 @@ use std::marker::PhantomData;
 
 use thiserror::Error;
 
+use self::ends::Url;
+pub use self::ends::path_of;
+pub use self::time::parse_moment;
 use self::value::Literal;
 use crate::schema::{RecordKind, Value};
 
@@ -63,6 +69,8 @@ enum Node {
     There(usize),
     /// The column and one of the values stand so to each other.
     Is(usize, Op, Vec<Literal>),
+    /// The same of the URL.
+    OfUrl(Url, Op, Vec<Literal>),
 }
 
 /// How a column and a value stand to each other.
@@ -118,6 +126,7 @@ impl Node {
             Self::And(nodes) | Self::Or(nodes) => nodes.iter().for_each(|node| node.columns(out)),
             Self::Not(node) => node.columns(out),
             Self::There(column) | Self::Is(column, ..) => out.push(*column),
+            Self::OfUrl(url, ..) => out.extend(url.columns()),
         }
     }
 
@@ -131,6 +140,10 @@ impl Node {
                 Value::Null => false,
                 there => literals.iter().any(|literal| literal.stands(*op, &there)),
             },
+            Self::OfUrl(url, op, literals) => url.of(*op, value).is_some_and(|there| {
+                let there = Value::Text(&there);
+                literals.iter().any(|literal| literal.stands(*op, &there))
+            }),
         }
     }
 }

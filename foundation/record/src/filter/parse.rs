@@ -3,6 +3,7 @@
 use std::iter::Peekable;
 use std::vec::IntoIter;
 
+use super::ends::{self, URL, Url};
 use super::value::Literal;
 use super::{FilterError, MAX_CHARS, MAX_DEPTH, Node, Op};
 use crate::scan::{MARKS, Token, tokens};
@@ -110,15 +111,25 @@ impl Parser<'_> {
 
     fn condition(&mut self) -> Result<Node, FilterError> {
         let name = self.next("a column")?;
-        let (at, field) = self.column(&name)?;
+        let url = Url::of_fields(self.fields).filter(|_| name.text == URL.name);
+        let (at, field) = match url {
+            Some(_) => (0, URL),
+            None => self.column(&name)?,
+        };
+        // Of a column, or of the two that are the URL.
+        let is = |op, literals| match url {
+            Some(url) => Node::OfUrl(url, op, literals),
+            None => Node::Is(at, op, literals),
+        };
         if self.is_next("in") {
-            return self.list(at, &field);
+            return Ok(is(Op::Equal, self.list(&field)?));
         }
         let is_mark = |token: &Token| {
             !token.is_quoted && token.text.chars().all(|c| MARKS.contains(c)) && token.text != ")"
         };
         let Some(mark) = self.tokens.next_if(is_mark) else {
-            return Ok(Node::There(at));
+            let there = url.map(|url| url.columns().map(Node::There).into());
+            return Ok(there.map_or(Node::There(at), Node::Or));
         };
         let op = match mark.text.as_str() {
             "=" => {
@@ -140,17 +151,17 @@ impl Parser<'_> {
             }
         };
         let literal = self.literal(&field, op)?;
-        Ok(Node::Is(at, op, vec![literal]))
+        Ok(is(op, vec![literal]))
     }
 
-    fn list(&mut self, at: usize, field: &Field) -> Result<Node, FilterError> {
+    fn list(&mut self, field: &Field) -> Result<Vec<Literal>, FilterError> {
         self.expect("(")?;
         let mut literals = vec![self.literal(field, Op::Equal)?];
         while self.is_next(",") {
             literals.push(self.literal(field, Op::Equal)?);
         }
         self.expect(")")?;
-        Ok(Node::Is(at, Op::Equal, literals))
+        Ok(literals)
     }
 
     /// A value; a unit may stand apart.
@@ -191,12 +202,19 @@ impl Parser<'_> {
     }
 }
 
-/// The place of the column that a name means: its own, or the beginning of one and no other up to a `_`. The error says what
+/// The place of the column that a name means: its own, that of the same thing in another kind, or the beginning of one and no
+/// other up to a `_`. The error says what
 /// is wrong with it.
 pub(super) fn find(name: &str, kind: &str, fields: &[Field]) -> Result<usize, String> {
     let all = || fields.iter().enumerate();
     if let Some((at, _)) = all().find(|(_, field)| field.name == name) {
         return Ok(at);
+    }
+    if let Some(at) = ends::same(name, fields) {
+        return Ok(at);
+    }
+    if name == URL.name && Url::of_fields(fields).is_some() {
+        return Err("`url` is the columns host and uri together: write those".to_owned());
     }
     let begins = |field: &Field| {
         let rest = field.name.strip_prefix(name);

@@ -71,9 +71,22 @@ fn conditions() {
             "response_time_ns > 0.5 s and response_time_ns < 1s",
             [true, false],
         ),
-        ("response_time_ns = 600000000", [true, false]),
-        ("request_ts_ns = 1700000000000000001", [true, true]),
-        ("request_ts_ns = 1700000000000000002", [false, false]),
+        ("response_time_ns = 600000000ns", [true, false]),
+        ("response_time_ns > 0", [true, false]),
+        ("request_ts_ns = 1700000000000000001ns", [true, true]),
+        ("request_ts_ns = 1700000000000000002 ns", [false, false]),
+        // A number alone counts seconds since 1970, as on the command line.
+        ("request_ts = 1700000000.000000001", [true, true]),
+        ("request_ts >= 1700000000", [true, true]),
+        ("request_ts >= 1700000001", [false, false]),
+        ("request_ts >= 1699999999999.5ms", [true, true]),
+        ("client = 10.0.0.0/8 and server = 2001:db8::7", [true, true]),
+        ("c_ip = 10.1.2.3 and s_port = 8080", [true, true]),
+        ("url ~ \"^shop.test/cart.id=\"", [true, true]),
+        ("url = shop.test/cart", [true, true]),
+        ("url in (a, shop.test/cart)", [true, true]),
+        ("url != shop.test/cart or not url", [false, false]),
+        ("url = \"shop.test/cart?id=1\"", [false, false]),
         ("request_ts >= 2023-11-14T22:13:20Z", [true, true]),
         ("request_ts < 2023-11-14T22:13:20Z", [false, false]),
         (
@@ -102,9 +115,11 @@ fn conditions() {
     flows.push(row, &crate::flow::FlowText::default());
     let first = flows.get(0).unwrap();
     for (filter, want) in [
-        ("first = 1.5", true),
+        ("first = 1.5ms", true),
         ("first > 1ms", true),
-        ("protocol = tcp and first > 2", false),
+        ("first = 0.0015", true),
+        ("first >= 0.0016", false),
+        ("protocol = tcp and first > 2ms", false),
     ] {
         assert_eq!(
             Filter::<FlowKind>::read(filter).unwrap().matches(&first),
@@ -112,6 +127,43 @@ fn conditions() {
             "{filter}"
         );
     }
+}
+
+#[test]
+fn points_in_time_are_exact() {
+    for (text, want) in [
+        ("1367526040", 1_367_526_040_000_000_000),
+        ("1367526040.123456789", 1_367_526_040_123_456_789),
+        ("1367526040123.4567ms", 1_367_526_040_123_456_700),
+        ("2013-05-02T22:20:40.5+02:00", 1_367_526_040_500_000_000),
+        ("2013-05-02", 1_367_452_800_000_000_000),
+    ] {
+        assert_eq!(parse_moment(text), Ok(want), "{text}");
+    }
+    for text in [
+        "",
+        ".",
+        "-5",
+        "1.2.3",
+        "1e9",
+        "yesterday",
+        "99999999999999999999",
+    ] {
+        assert!(parse_moment(text).is_err(), "{text}");
+    }
+    let flow = Filter::<FlowKind>::read("first > 1367526040123").unwrap_err();
+    assert!(flow.message.contains("write 1367526040123ms"), "{flow}");
+    let names = ["client", "client_ip", "c_ip"].map(find_column::<FlowKind>);
+    assert!(
+        names
+            .iter()
+            .all(|at| *at == Ok(FlowKind::column("c_ip").unwrap()))
+    );
+    assert!(
+        find_column::<HttpKind>("url")
+            .unwrap_err()
+            .contains("host and uri")
+    );
 }
 
 #[test]
@@ -144,6 +196,13 @@ fn faults_say_where() {
         ("client_ip = 10.0.0.0/33", 13, "not a valid network"),
         ("response_time_ns > 5 parsecs", 20, "time span"),
         ("request_ts > 2026-13-01T00:00:00Z", 14, "not a valid time"),
+        ("response_time > 500", 17, "without a unit: write 500ms"),
+        (
+            "request_ts > 1700000000000000001",
+            14,
+            "write 1700000000000000001ns",
+        ),
+        ("url > x", 7, "is text"),
         ("response_time > 2026-11-01", 17, "time span"),
         ("uri ~ \"(\"", 7, "regular expression"),
         ("status_code ! 5", 13, "expected =, !="),

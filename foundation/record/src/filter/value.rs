@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use ipnet::IpNet;
 use regex::bytes::{Regex, RegexBuilder};
 
-use super::Op;
+use super::{Op, time};
 use crate::prefix::Prefix;
 use crate::schema::{Field, FieldType, Value};
 
@@ -62,10 +62,8 @@ impl Literal {
                     field.name
                 )),
             },
-            FieldType::TimeNs => moment(text, 1.0).map(Self::Number),
-            FieldType::TimeMillis => moment(text, 1e6).map(Self::Number),
-            FieldType::SpanNs => span(text, 1.0).map(Self::Number),
-            FieldType::Millis => span(text, 1e6).map(Self::Number),
+            FieldType::TimeNs | FieldType::TimeMillis => time::parse_moment(text).map(Self::Number),
+            FieldType::SpanNs | FieldType::Millis => time::span(text).map(Self::Number),
             FieldType::Port | FieldType::U16 | FieldType::U32 | FieldType::U64 | FieldType::I64 => {
                 count(text, field.unit == "bytes").map(Self::Number)
             }
@@ -143,7 +141,7 @@ fn canonical(network: IpNet) -> IpNet {
 }
 
 /// A number and what follows it.
-fn split(text: &str) -> (&str, &str) {
+pub(super) fn split(text: &str) -> (&str, &str) {
     let end = text.find(|c: char| !(c.is_ascii_digit() || c == '.'));
     let (number, unit) = text.split_at(end.unwrap_or(text.len()));
     (number, unit.trim_start())
@@ -174,42 +172,6 @@ fn unquoted(raw: &str) -> Vec<u8> {
     out
 }
 
-/// A moment in nanoseconds since the epoch: a date and time (RFC 3339), or a number as of [`span`].
-fn moment(text: &str, unit_ns: f64) -> Result<u64, String> {
-    if let Some(nanos) = linkweir_wire::calendar::parse_date(text.as_bytes()) {
-        return Ok(nanos);
-    }
-    span(text, unit_ns).map_err(|_| {
-        format!(
-            "`{text}` is not a valid time: write 2026-11-01T00:00:00Z (RFC 3339), 1.5s or a number"
-        )
-    })
-}
-
-/// A time span in nanoseconds; a number alone counts units of `unit_ns`.
-fn span(text: &str, unit_ns: f64) -> Result<u64, String> {
-    let wrong = || format!("`{text}` is not a valid time span: write 500ms, 1.5s or a number");
-    let (number, unit) = split(text);
-    let factor = match unit {
-        "" => unit_ns,
-        "ns" => 1.0,
-        "us" | "\u{b5}s" | "\u{3bc}s" => 1e3,
-        "ms" => 1e6,
-        "s" => 1e9,
-        "m" | "min" => 60e9,
-        "h" => 3600e9,
-        _ => return Err(wrong()),
-    };
-    // Whole nanoseconds need more digits than a floating-point number has.
-    if factor <= 1.0
-        && let Ok(whole) = number.parse::<u64>()
-    {
-        return Ok(whole);
-    }
-    let number: f64 = number.parse().map_err(|_| wrong())?;
-    whole(number * factor).ok_or_else(wrong)
-}
-
 /// A count, with a unit of size where it counts bytes.
 fn count(text: &str, is_bytes: bool) -> Result<u64, String> {
     let wrong = || {
@@ -235,13 +197,4 @@ fn count(text: &str, is_bytes: bool) -> Result<u64, String> {
     };
     let number: u64 = number.parse().map_err(|_| wrong())?;
     number.checked_mul(factor).ok_or_else(wrong)
-}
-
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "within the range of u64, which was looked at"
-)]
-fn whole(number: f64) -> Option<u64> {
-    (number.is_finite() && (0.0..1.8e19).contains(&number)).then(|| number.round() as u64)
 }

@@ -373,6 +373,24 @@ fn the_api_speaks_json() {
     ] {
         assert_eq!(ask(&console, target, "").0, 400, "{target}");
     }
+    for (target, why) in [
+        ("/api/records", "by=COLUMN&key=KEY, rule=RULE or where=EXPR"),
+        ("/api/records?order=newest", "say which records"),
+        ("/api/records?host=a", "takes by, key, rule, where, order"),
+        ("/api/top?sorted=p95", "takes by, sort, window, n"),
+        ("/api/snapshot?x=1", "takes no parameters"),
+    ] {
+        let (status, _, body) = ask(&console, target, "");
+        assert!(status == 400 && body.contains(why), "{target}: {body}");
+    }
+    let list = json("/api");
+    for address in list["addresses"].as_array().unwrap() {
+        let path = address["path"].as_str().unwrap();
+        if !["/api/stream", "/api/download.csv"].contains(&path) {
+            let (_, _, body) = ask(&console, path, "");
+            assert!(!body.contains("nothing here"), "{path}: {body}");
+        }
+    }
 }
 
 #[test]
