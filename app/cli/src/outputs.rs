@@ -165,7 +165,7 @@ impl ReportedLosses {
                 told.count = told.count.max(loss.count);
             } else if loss.count >= 10 * told.count.max(1) {
                 told.count = loss.count;
-                warn(&format!("not written to {destination} so far: {lost}"));
+                warn(&format!("{} so far: {lost}", unwritten(destination)));
             }
             told.has_failed = loss.has_failed;
             if told.cause == loss.cause {
@@ -204,19 +204,21 @@ pub(crate) fn by_name(losses: &[Loss]) -> Value {
     Value::Object(names)
 }
 
+/// What is lost at a destination, for people.
+fn unwritten(destination: &str) -> String {
+    match destination {
+        "otlp_spans" => "spans not sent by --otlp".to_owned(),
+        "otlp_metrics" => "metrics not sent by --otlp".to_owned(),
+        "webhook" => "alerts not sent by --webhook".to_owned(),
+        destination => format!("not written to {destination}"),
+    }
+}
+
 /// Losses by output for people: only of those that have lost something or have failed.
 pub(crate) fn lost(losses: &[Loss]) -> impl Iterator<Item = (String, u64)> {
     let lost = losses.iter();
     let lost = lost.filter(|loss| loss.count > 0 || loss.has_failed);
-    lost.map(|loss| {
-        let what = match loss.destination.as_str() {
-            "otlp_spans" => "spans not sent by --otlp".to_owned(),
-            "otlp_metrics" => "metrics not sent by --otlp".to_owned(),
-            "webhook" => "alerts not sent by --webhook".to_owned(),
-            destination => format!("not written to {destination}"),
-        };
-        (what, loss.count)
-    })
+    lost.map(|loss| (unwritten(&loss.destination), loss.count))
 }
 
 /// Where records go: what `-w` names, or standard output; `nowhere` where the terminal shows the live view

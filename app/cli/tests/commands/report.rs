@@ -420,7 +420,7 @@ fn two_sets_side_by_side() {
         .unwrap();
     assert!(row.contains('→') && row.contains('▲'), "{text}");
     let page = std::fs::read_to_string(directory.path().join("c.html")).unwrap();
-    assert!(page.contains('▲') && page.contains("Comparison of http_transaction"));
+    assert!(page.contains('▲') && page.contains("Comparison of transactions"));
 }
 
 #[test]
