@@ -114,7 +114,7 @@ pub fn compare(reports: [&StoredReport; 2]) -> (Vec<Compared>, Vec<(&'static str
     let mut totals: Vec<Compared> = pairs
         .map(|((name, a), (_, b))| plain(&name, [a, b]))
         .collect();
-    let apart = one.apart().or(other.apart()).map(|(of, _)| of);
+    let apart = one.apart().or_else(|| other.apart()).map(|(of, _)| of);
     if let Some(of) = apart {
         let figures = reports.map(|report| Figure::Count(report.apart.records));
         totals.push(plain(of.noun, figures));
