@@ -5,27 +5,36 @@
 
 use std::fs::File;
 use std::io::Read;
+use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
     Int64Type, TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType,
     TimestampSecondType, UInt64Type,
 };
-use arrow_array::{Array, ArrowPrimitiveType, RecordBatch};
+use arrow_array::{Array, ArrayAccessor, ArrowPrimitiveType, RecordBatch};
 use arrow_ipc::reader::StreamReader;
-use arrow_schema::{ArrowError, DataType, SchemaRef, TimeUnit};
+use arrow_schema::{ArrowError, DataType, Schema, SchemaRef, TimeUnit};
 use parquet::arrow::ProjectionMask;
-use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use parquet::arrow::arrow_reader::{
+    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder,
+};
 
 use crate::schema::{ColumnarError, KIND_KEY};
 use crate::vet::guarded;
 use crate::vet::{self, Vetted};
 
-/// Rows that are decoded at once.
+/// Rows that are decoded at once, and given at once of a batch of any length.
 const BATCH_ROWS: usize = 8192;
 
-/// Bytes that the values of one column may come to in rows that are decoded at once.
+/// Bytes that the values of the columns may come to in rows that are decoded at once.
 const BATCH_BYTES: u64 = 256 << 20;
+
+/// Rows that are decoded at once where all of a row group may have more bytes than that.
+const FEW_ROWS: usize = 16;
+
+/// A column that compression has made smaller than one in so many may be one value, large enough for many files.
+const MAX_RATIO: u64 = 64;
 
 /// Columns that an error names of those that are there.
 const SHOWN: usize = 12;
@@ -88,6 +97,9 @@ type Batches = Box<dyn Iterator<Item = Result<RecordBatch, ColumnarError>> + Sen
 /// A table that is read by batches of rows.
 pub struct Table {
     batches: Batches,
+    /// A batch that is given in pieces, and the rows of it that were. A batch of a stream has as many rows as its writer
+    /// liked, and those of columns without a value take no bytes.
+    batch: Option<(RecordBatch, usize)>,
 }
 
 /// What is known of a table before it is read.
@@ -168,6 +180,7 @@ impl Table {
         let batches = reader.map(|batch| batch.map_err(ColumnarError::from));
         Self {
             batches: Box::new(batches),
+            batch: None,
         }
     }
 
@@ -176,9 +189,9 @@ impl Table {
     /// # Errors
     /// As [`Table::of_stream`].
     pub fn of_parquet(file: File, names: &[&str]) -> Result<Self, SelectError> {
-        let (builder, largest) = parquet(file)?;
+        let (builder, size) = parquet(file)?;
         check(builder.schema(), names)?;
-        Self::of_builder(builder, largest, names)
+        Self::of_builder(builder, size, names)
     }
 
     /// The same with the columns that `choose` names of those that are there, by what the file says of itself.
@@ -189,7 +202,7 @@ impl Table {
         file: File,
         choose: impl FnOnce(&Described) -> Vec<String>,
     ) -> Result<(Self, Described), SelectError> {
-        let (builder, largest) = parquet(file)?;
+        let (builder, size) = parquet(file)?;
         let metadata = builder.metadata().file_metadata().key_value_metadata();
         let kind = metadata
             .into_iter()
@@ -199,51 +212,89 @@ impl Table {
         let described = Described::of(builder.schema(), kind);
         let names = choose(&described);
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        Ok((Self::of_builder(builder, largest, &names)?, described))
+        Ok((Self::of_builder(builder, size, &names)?, described))
     }
 
     fn of_builder(
         builder: ParquetRecordBatchReaderBuilder<File>,
-        largest: u64,
+        size: vet::GroupSize,
         names: &[&str],
     ) -> Result<Self, SelectError> {
         let mask = ProjectionMask::columns(builder.parquet_schema(), names.iter().copied());
         let builder = builder
             .with_projection(mask)
-            .with_batch_size(batch_rows(largest));
+            .with_batch_size(batch_rows(size));
         let reader = guarded(|| builder.build())?.map_err(ColumnarError::from)?;
         Ok(Self::of_reader(reader))
     }
 }
 
-/// A Parquet file, and the bytes of its largest column of a row group.
-fn parquet(file: File) -> Result<(ParquetRecordBatchReaderBuilder<File>, u64), SelectError> {
+/// A Parquet file, and the size of its largest row group. Texts are decoded as views, which share the bytes of a value that a
+/// dictionary repeats.
+fn parquet(
+    file: File,
+) -> Result<(ParquetRecordBatchReaderBuilder<File>, vet::GroupSize), SelectError> {
     let length = file.metadata().map_err(ColumnarError::from)?.len();
-    let builder =
-        guarded(|| ParquetRecordBatchReaderBuilder::try_new(file))?.map_err(ColumnarError::from)?;
-    let largest = vet::largest_column(builder.metadata(), length).map_err(ColumnarError::from)?;
-    Ok((builder, largest))
+    let metadata = guarded(|| ArrowReaderMetadata::load(&file, ArrowReaderOptions::new()))?
+        .map_err(ColumnarError::from)?;
+    let size = vet::largest_group(metadata.metadata(), length).map_err(ColumnarError::from)?;
+    let options = ArrowReaderOptions::new().with_schema(with_views(metadata.schema()));
+    let viewed =
+        guarded(|| ArrowReaderMetadata::try_new(Arc::clone(metadata.metadata()), options))?;
+    // Types of others that the library cannot give as views stay what they are.
+    let metadata = viewed.unwrap_or(metadata);
+    let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(file, metadata);
+    Ok((builder, size))
 }
 
-/// Rows that are decoded at once where a column of a row group has so many bytes: any value may be as
-/// large as all of them, and may be repeated by its number in a dictionary.
-fn batch_rows(largest: u64) -> usize {
-    let rows = BATCH_BYTES / largest.max(1);
-    usize::try_from(rows)
-        .unwrap_or(BATCH_ROWS)
-        .clamp(16, BATCH_ROWS)
+/// The schema with views in the place of texts and bytes.
+fn with_views(schema: &Schema) -> SchemaRef {
+    let fields = schema.fields().iter().map(|field| {
+        let viewed = match field.data_type() {
+            DataType::Utf8 | DataType::LargeUtf8 => DataType::Utf8View,
+            DataType::Binary | DataType::LargeBinary => DataType::BinaryView,
+            _ => return Arc::clone(field),
+        };
+        Arc::new(field.as_ref().clone().with_data_type(viewed))
+    });
+    let fields: Vec<_> = fields.collect();
+    Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()))
+}
+
+/// Rows that are decoded at once where the largest row group is of this size: they need the pages that they are in, at most all of
+/// the group.
+fn batch_rows(size: vet::GroupSize) -> usize {
+    match size.bytes {
+        0..=BATCH_BYTES => BATCH_ROWS,
+        bytes if bytes / MAX_RATIO <= size.compressed => FEW_ROWS,
+        // Any value may be as large as all of them.
+        _ => 1,
+    }
 }
 
 impl Iterator for Table {
     type Item = Result<RecordBatch, ColumnarError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let batch = guarded(|| self.batches.next()).unwrap_or_else(|error| Some(Err(error)));
-        if let Some(Err(_)) = batch {
-            // Nobody knows in which state the library is then.
-            self.batches = Box::new(std::iter::empty());
+        if self.batch.is_none() {
+            let next = guarded(|| self.batches.next()).unwrap_or_else(|error| Some(Err(error)));
+            match next? {
+                Ok(batch) => self.batch = Some((batch, 0)),
+                Err(error) => {
+                    // Nobody knows in which state the library is then.
+                    self.batches = Box::new(std::iter::empty());
+                    return Some(Err(error));
+                }
+            }
         }
-        batch
+        let (batch, given) = self.batch.as_mut()?;
+        let rows = (batch.num_rows() - *given).min(BATCH_ROWS);
+        let piece = batch.slice(*given, rows);
+        *given += rows;
+        if *given == batch.num_rows() {
+            self.batch = None;
+        }
+        Some(Ok(piece))
     }
 }
 
@@ -272,25 +323,41 @@ pub fn texts<'a>(batch: &'a RecordBatch, name: &str) -> Result<Vec<Option<&'a st
 }
 
 fn of_texts(array: &dyn Array) -> Option<Vec<Option<&str>>> {
-    if let Some(dictionary) = array.as_any_dictionary_opt() {
-        let values = of_texts(dictionary.values().as_ref())?;
-        if values.is_empty() {
-            return Some(vec![None; array.len()]);
-        }
-        let keys = dictionary.normalized_keys();
-        let texts = keys.iter().enumerate().map(|(row, key)| {
-            let value = values.get(*key).copied().flatten();
-            value.filter(|_| dictionary.keys().is_valid(row))
-        });
-        return Some(texts.collect());
-    }
-    match array.data_type() {
-        DataType::Utf8 => Some(array.as_string_opt::<i32>()?.iter().collect()),
-        DataType::LargeUtf8 => Some(array.as_string_opt::<i64>()?.iter().collect()),
-        DataType::Utf8View => Some(array.as_string_view_opt()?.iter().collect()),
+    let (values, places) = values_of(array);
+    match values.data_type() {
+        DataType::Utf8 => Some(at_places(values.as_string_opt::<i32>()?, places)),
+        DataType::LargeUtf8 => Some(at_places(values.as_string_opt::<i64>()?, places)),
+        DataType::Utf8View => Some(at_places(values.as_string_view_opt()?, places)),
         DataType::Null => Some(vec![None; array.len()]),
         _ => None,
     }
+}
+
+/// The values of an array, and for each row which of them it has: those of a dictionary may be far more than its rows.
+pub(crate) fn values_of(array: &dyn Array) -> (&dyn Array, Vec<Option<usize>>) {
+    let Some(dictionary) = array.as_any_dictionary_opt() else {
+        return (array, (0..array.len()).map(Some).collect());
+    };
+    let values = dictionary.values().as_ref();
+    if values.is_empty() {
+        return (values, vec![None; array.len()]);
+    }
+    let keys = dictionary.normalized_keys().into_iter().enumerate();
+    let places = keys.map(|(row, key)| dictionary.keys().is_valid(row).then_some(key));
+    (values, places.collect())
+}
+
+/// The values at these places; nothing where there is no place, or no value at it.
+pub(crate) fn at_places<A: ArrayAccessor>(
+    values: A,
+    places: Vec<Option<usize>>,
+) -> Vec<Option<A::Item>> {
+    let places = places.into_iter();
+    let value = |at: Option<usize>| {
+        let at = at.filter(|at| *at < values.len() && values.is_valid(*at))?;
+        Some(values.value(at))
+    };
+    places.map(value).collect()
 }
 
 /// The moments of a column in nanoseconds since the epoch; nothing where a row has none.
@@ -341,7 +408,6 @@ fn scaled<T: ArrowPrimitiveType<Native = i64>>(
 mod tests {
     use super::*;
     use std::io::{Cursor, Write};
-    use std::sync::Arc;
 
     use arrow_array::types::Int32Type;
     use arrow_array::{

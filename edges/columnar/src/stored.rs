@@ -5,16 +5,21 @@ use std::net::IpAddr;
 use arrow_array::cast::AsArray;
 use arrow_array::types::Float64Type;
 use arrow_array::{Array, RecordBatch};
-use linkweir_record::stored::unescape;
+use linkweir_record::stored::{MAX_TEXT, unescape};
 use linkweir_record::{FieldType, RecordKind, StoredBatch, Value};
 
 use crate::select::{SelectError, Table, moments, texts};
 use crate::values::{bytes, numbers};
 
+/// Bytes of the texts of records that are given at once; a record with more comes alone.
+const BATCH_BYTES: usize = 8 << 20;
+
 /// The records of a table, batch by batch.
 #[derive(Debug)]
 pub struct Rows {
     table: Table,
+    /// Rows that were read and not given yet.
+    rest: Option<RecordBatch>,
     /// Records of batches that were given.
     given: u64,
     /// Rows with a value that is not one of its column: how many, and the first of them.
@@ -27,6 +32,7 @@ impl Rows {
     pub const fn new(table: Table) -> Self {
         Self {
             table,
+            rest: None,
             given: 0,
             damaged: (0, 0),
         }
@@ -42,10 +48,18 @@ impl Rows {
         wanted: impl Fn(usize) -> bool,
         out: &mut StoredBatch<K>,
     ) -> Result<Option<u64>, SelectError> {
-        let Some(batch) = self.table.next() else {
-            return Ok(None);
+        let batch = match self.rest.take() {
+            Some(batch) => batch,
+            None => match self.table.next() {
+                Some(batch) => batch?,
+                None => return Ok(None),
+            },
         };
-        let batch = batch?;
+        let rows = rows_at_once::<K>(&batch, &wanted)?;
+        if rows < batch.num_rows() {
+            self.rest = Some(batch.slice(rows, batch.num_rows() - rows));
+        }
+        let batch = batch.slice(0, rows);
         let (first, before) = (out.grow(batch.num_rows()), self.given);
         self.given += batch.num_rows() as u64;
         for (column, field) in K::fields().iter().enumerate() {
@@ -77,6 +91,43 @@ impl Rows {
     }
 }
 
+/// How many rows of a batch have texts of at most [`BATCH_BYTES`]: a dictionary repeats a long one for a byte each.
+fn rows_at_once<K: RecordKind>(
+    batch: &RecordBatch,
+    wanted: impl Fn(usize) -> bool,
+) -> Result<usize, SelectError> {
+    let mut lengths = vec![0_usize; batch.num_rows()];
+    let mut add = |row: usize, length: usize| {
+        if let Some(sum) = lengths.get_mut(row) {
+            *sum += length.min(MAX_TEXT);
+        }
+    };
+    for (column, field) in K::fields().iter().enumerate() {
+        if !wanted(column) || batch.column_by_name(field.name).is_none() {
+            continue;
+        }
+        match field.kind {
+            FieldType::Text | FieldType::Word => {
+                for (row, text) in texts(batch, field.name)?.into_iter().enumerate() {
+                    add(row, text.map_or(0, str::len));
+                }
+            }
+            FieldType::Bytes => {
+                for (row, bytes) in bytes(batch, field.name)?.into_iter().enumerate() {
+                    add(row, bytes.map_or(0, <[u8]>::len));
+                }
+            }
+            _ => {}
+        }
+    }
+    let mut bytes = 0;
+    let rows = lengths.iter().take_while(|length| {
+        bytes += **length;
+        bytes <= BATCH_BYTES
+    });
+    Ok(rows.count().max(1).min(batch.num_rows()))
+}
+
 /// Gives the values of a column by their row; how many are not of its type, and the first row of one.
 fn fill(
     batch: &RecordBatch,
@@ -106,7 +157,10 @@ fn fill(
                     continue;
                 };
                 plain.clear();
-                unescape(text.as_bytes(), &mut plain);
+                // Escaped, a byte takes four.
+                let text = text.as_bytes();
+                let text = text.get(..4 * MAX_TEXT).unwrap_or(text);
+                unescape(text, &mut plain);
                 set(row, Value::Text(&plain));
             }
         }
@@ -164,4 +218,118 @@ fn floats(batch: &RecordBatch, name: &str) -> Result<Vec<Option<f64>>, SelectErr
 fn nanos(millis: f64) -> Option<u64> {
     let nanos = (millis * 1e6).round();
     (0.0..1.8e19).contains(&nanos).then_some(nanos as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::io::{Cursor, Seek as _};
+    use std::sync::Arc;
+
+    use arrow_array::types::Int8Type;
+    use arrow_array::{
+        ArrayRef, DictionaryArray, Int8Array, NullArray, StringArray, UInt16Array, UInt64Array,
+    };
+    use arrow_ipc::writer::StreamWriter;
+    use linkweir_record::{HttpKind, RecordBatch as _};
+    use parquet::arrow::ArrowWriter;
+
+    use super::*;
+
+    fn stream(batch: &RecordBatch) -> Table {
+        let mut writer = StreamWriter::try_new(Vec::new(), batch.schema_ref()).unwrap();
+        writer.write(batch).unwrap();
+        writer.finish().unwrap();
+        let bytes = writer.into_inner().unwrap();
+        Table::of_any_stream(Cursor::new(bytes)).unwrap().0
+    }
+
+    fn file(batch: &RecordBatch) -> File {
+        let mut file = tempfile::tempfile().unwrap();
+        let schema = Arc::clone(batch.schema_ref());
+        let mut writer = ArrowWriter::try_new(file.try_clone().unwrap(), schema, None).unwrap();
+        writer.write(batch).unwrap();
+        writer.close().unwrap();
+        file.rewind().unwrap();
+        file
+    }
+
+    /// The targets' lengths and the status codes of all records; how much the largest batch took.
+    fn read(table: Table) -> (Vec<(usize, Option<u64>)>, usize) {
+        let columns = ["uri", "status_code"].map(|name| HttpKind::column(name).unwrap());
+        let mut rows = Rows::new(table);
+        let mut batch = StoredBatch::<HttpKind>::default();
+        let (mut found, mut most) = (Vec::new(), 0);
+        while let Some(before) = {
+            batch.clear();
+            rows.next(|column| columns.contains(&column), &mut batch)
+                .unwrap()
+        } {
+            assert_eq!(before, found.len() as u64);
+            assert!(batch.len() <= 8192);
+            most = most.max(batch.memory_bytes());
+            found.extend(batch.views().map(|view| {
+                let length = match view.value(columns[0]) {
+                    Value::Text(text) => text.len(),
+                    _ => 0,
+                };
+                (length, view.number(columns[1]))
+            }));
+        }
+        assert_eq!(rows.damaged(), None);
+        (found, most)
+    }
+
+    #[test]
+    fn a_long_text_of_a_dictionary_is_cut_and_few_of_its_rows_are_given_at_once() {
+        const ROWS: u16 = 300;
+        let text = "a".repeat(3 * MAX_TEXT);
+        let values: ArrayRef = Arc::new(StringArray::from(vec![text.as_str(), "b"]));
+        let keys: Int8Array = (0..ROWS).map(|row| Some(i8::from(row % 2 == 1))).collect();
+        let target: ArrayRef = Arc::new(DictionaryArray::<Int8Type>::new(keys, values));
+        let code: ArrayRef = Arc::new((0..ROWS).map(Some).collect::<UInt16Array>());
+        let batch = RecordBatch::try_from_iter([("uri", target), ("status_code", code)]).unwrap();
+        let (found, most) = read(stream(&batch));
+        let expected = (0..ROWS).map(|row| {
+            let length = if row % 2 == 1 { 1 } else { MAX_TEXT };
+            (length, Some(u64::from(row)))
+        });
+        assert!(found.into_iter().eq(expected));
+        assert!(most < 2 * BATCH_BYTES, "{most}");
+    }
+
+    #[test]
+    fn a_batch_of_any_length_is_given_in_pieces() {
+        const ROWS: u64 = 50_000;
+        let target: ArrayRef = Arc::new(NullArray::new(50_000));
+        let code: ArrayRef = Arc::new((0..ROWS).map(Some).collect::<UInt64Array>());
+        let batch = RecordBatch::try_from_iter([("uri", target), ("status_code", code)]).unwrap();
+        let (found, _) = read(stream(&batch));
+        assert!(found.into_iter().eq((0..ROWS).map(|row| (0, Some(row)))));
+
+        // Rows without a byte, as many as somebody liked to write.
+        let nothing: ArrayRef = Arc::new(NullArray::new(400_000_000));
+        let mut table = stream(&RecordBatch::try_from_iter([("uri", nothing)]).unwrap());
+        let error = table.next().unwrap().unwrap_err().to_string();
+        assert!(error.contains("an impossible number of rows"), "{error}");
+    }
+
+    #[test]
+    fn a_value_that_a_file_repeats_is_decoded_once() {
+        let text = "a".repeat(900_000);
+        let texts: Vec<&str> = vec![&text; 200];
+        let target: ArrayRef = Arc::new(StringArray::from(texts));
+        let file = file(&RecordBatch::try_from_iter([("uri", target)]).unwrap());
+        let open = || Table::of_parquet(file.try_clone().unwrap(), &["uri"]).unwrap();
+        let mut rows = 0;
+        for batch in open() {
+            let batch = batch.unwrap();
+            rows += batch.num_rows();
+            let bytes = batch.get_array_memory_size();
+            assert!(bytes < 3 * text.len(), "{bytes} for {rows} rows");
+        }
+        assert_eq!(rows, 200);
+        let (found, _) = read(open());
+        assert_eq!(found, vec![(MAX_TEXT, None); 200]);
+    }
 }

@@ -8,7 +8,7 @@ use arrow_array::types::{
 use arrow_array::{Array, ArrowPrimitiveType, RecordBatch};
 use arrow_schema::{DataType, TimeUnit};
 
-use crate::select::SelectError;
+use crate::select::{SelectError, at_places, values_of};
 
 fn column<'a>(batch: &'a RecordBatch, name: &str) -> Result<&'a dyn Array, SelectError> {
     let array = batch.column_by_name(name).map(AsRef::as_ref);
@@ -43,23 +43,20 @@ pub(crate) fn numbers(batch: &RecordBatch, name: &str) -> Result<Vec<Option<u64>
 }
 
 fn of_numbers(array: &dyn Array) -> Option<Vec<Option<u64>>> {
-    if let Some(dictionary) = array.as_any_dictionary_opt() {
-        let values = of_numbers(dictionary.values().as_ref())?;
-        return Some(by_keys(array, &values));
-    }
-    match array.data_type() {
-        DataType::Int8 => primitives::<Int8Type>(array),
-        DataType::Int16 => primitives::<Int16Type>(array),
-        DataType::Int32 => primitives::<Int32Type>(array),
-        DataType::Int64 => primitives::<Int64Type>(array),
-        DataType::UInt8 => primitives::<UInt8Type>(array),
-        DataType::UInt16 => primitives::<UInt16Type>(array),
-        DataType::UInt32 => primitives::<UInt32Type>(array),
-        DataType::UInt64 => primitives::<UInt64Type>(array),
+    let (values, places) = values_of(array);
+    match values.data_type() {
+        DataType::Int8 => primitives::<Int8Type>(values, places),
+        DataType::Int16 => primitives::<Int16Type>(values, places),
+        DataType::Int32 => primitives::<Int32Type>(values, places),
+        DataType::Int64 => primitives::<Int64Type>(values, places),
+        DataType::UInt8 => primitives::<UInt8Type>(values, places),
+        DataType::UInt16 => primitives::<UInt16Type>(values, places),
+        DataType::UInt32 => primitives::<UInt32Type>(values, places),
+        DataType::UInt64 => primitives::<UInt64Type>(values, places),
         // What Spark makes of unsigned numbers of 64 bits.
-        DataType::Decimal128(_, 0) => primitives::<Decimal128Type>(array),
+        DataType::Decimal128(_, 0) => primitives::<Decimal128Type>(values, places),
         DataType::Timestamp(TimeUnit::Nanosecond, _) => {
-            primitives::<TimestampNanosecondType>(array)
+            primitives::<TimestampNanosecondType>(values, places)
         }
         DataType::Null => Some(vec![None; array.len()]),
         _ => None,
@@ -67,12 +64,16 @@ fn of_numbers(array: &dyn Array) -> Option<Vec<Option<u64>>> {
 }
 
 /// Values as numbers; nothing where one is negative or too large.
-fn primitives<T: ArrowPrimitiveType>(array: &dyn Array) -> Option<Vec<Option<u64>>>
+fn primitives<T: ArrowPrimitiveType>(
+    array: &dyn Array,
+    places: Vec<Option<usize>>,
+) -> Option<Vec<Option<u64>>>
 where
     T::Native: TryInto<u64>,
 {
-    let values = array.as_primitive_opt::<T>()?.iter();
+    let values = at_places(array.as_primitive_opt::<T>()?, places);
     values
+        .into_iter()
         .map(|value| match value {
             None => Some(None),
             Some(value) => value.try_into().ok().map(Some),
@@ -93,30 +94,14 @@ pub(crate) fn bytes<'a>(
 }
 
 fn of_bytes(array: &dyn Array) -> Option<Vec<Option<&[u8]>>> {
-    if let Some(dictionary) = array.as_any_dictionary_opt() {
-        let values = of_bytes(dictionary.values().as_ref())?;
-        return Some(by_keys(array, &values));
-    }
-    match array.data_type() {
-        DataType::Binary => Some(array.as_binary_opt::<i32>()?.iter().collect()),
-        DataType::LargeBinary => Some(array.as_binary_opt::<i64>()?.iter().collect()),
-        DataType::BinaryView => Some(array.as_binary_view_opt()?.iter().collect()),
+    let (values, places) = values_of(array);
+    match values.data_type() {
+        DataType::Binary => Some(at_places(values.as_binary_opt::<i32>()?, places)),
+        DataType::LargeBinary => Some(at_places(values.as_binary_opt::<i64>()?, places)),
+        DataType::BinaryView => Some(at_places(values.as_binary_view_opt()?, places)),
         DataType::Null => Some(vec![None; array.len()]),
         _ => None,
     }
-}
-
-/// The values of a dictionary by its keys.
-fn by_keys<T: Copy>(array: &dyn Array, values: &[Option<T>]) -> Vec<Option<T>> {
-    let Some(dictionary) = array.as_any_dictionary_opt().filter(|_| !values.is_empty()) else {
-        return vec![None; array.len()];
-    };
-    let keys = dictionary.normalized_keys().into_iter().enumerate();
-    keys.map(|(row, key)| {
-        let value = values.get(key).copied().flatten();
-        value.filter(|_| dictionary.keys().is_valid(row))
-    })
-    .collect()
 }
 
 #[cfg(test)]

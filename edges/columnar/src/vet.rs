@@ -26,6 +26,9 @@ const MAX_METADATA: usize = 16 << 20;
 /// Bytes of the longest body.
 const MAX_BODY: u64 = 2 << 30;
 
+/// Rows of a batch for which there need not be a bit.
+const MAX_BARE_ROWS: u64 = 1 << 20;
+
 /// Gives the bytes of a stream on, message by message.
 #[derive(Debug)]
 pub(crate) struct Vetted<R> {
@@ -149,10 +152,14 @@ fn check(message: &Message<'_>) -> io::Result<u64> {
 }
 
 fn check_batch(batch: &RecordBatch<'_>, body: u64) -> io::Result<()> {
+    // A row takes a bit at least, but for columns of which every value is null; compressed ones take less.
+    let most = match batch.compression() {
+        None => MAX_BARE_ROWS.saturating_add(body.saturating_mul(8)),
+        Some(_) => MAX_BODY,
+    };
     let rows = u64::try_from(batch.length())
         .ok()
-        // A row takes a bit at least, but for columns of which every value is null.
-        .filter(|rows| *rows <= MAX_BODY)
+        .filter(|rows| *rows <= most.min(MAX_BODY))
         .ok_or_else(|| wrong("a batch has an impossible number of rows"))?;
     for buffer in batch.buffers().into_iter().flatten() {
         let end = u64::try_from(buffer.offset())
@@ -176,35 +183,50 @@ fn check_batch(batch: &RecordBatch<'_>, body: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// Bytes of the largest column of any row group, once decompressed, in a Parquet file of `length` bytes
-/// whose columns lie within it.
+/// Bytes of the columns of a row group.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct GroupSize {
+    /// Once decompressed.
+    pub(crate) bytes: u64,
+    /// As they are in the file.
+    pub(crate) compressed: u64,
+}
+
+/// The largest row group of a Parquet file of `length` bytes whose columns lie within it.
 ///
 /// The library takes the places for granted here too.
-pub(crate) fn largest_column(metadata: &ParquetMetaData, length: u64) -> io::Result<u64> {
-    let mut largest = 0;
-    for column in metadata
-        .row_groups()
-        .iter()
-        .flat_map(|group| group.columns())
-    {
-        let data = column.data_page_offset();
-        let begin = column
-            .dictionary_page_offset()
-            .map_or(data, |dictionary| dictionary.min(data));
-        let end = u64::try_from(begin)
-            .ok()
-            .zip(u64::try_from(column.compressed_size()).ok())
-            .and_then(|(begin, length)| begin.checked_add(length));
-        let bytes = u64::try_from(column.uncompressed_size())
-            .ok()
-            .filter(|bytes| *bytes <= MAX_BODY);
-        match (end, bytes) {
-            (Some(end), Some(bytes)) if end <= length => largest = largest.max(bytes),
-            _ => {
-                return Err(wrong(
-                    "a column lies outside of the file, or is impossibly large",
-                ));
+pub(crate) fn largest_group(metadata: &ParquetMetaData, length: u64) -> io::Result<GroupSize> {
+    let mut largest = GroupSize::default();
+    for group in metadata.row_groups() {
+        let mut size = GroupSize::default();
+        for column in group.columns() {
+            let data = column.data_page_offset();
+            let begin = column
+                .dictionary_page_offset()
+                .map_or(data, |dictionary| dictionary.min(data));
+            let compressed = u64::try_from(column.compressed_size()).ok();
+            let end = u64::try_from(begin)
+                .ok()
+                .zip(compressed)
+                .and_then(|(begin, length)| begin.checked_add(length));
+            let bytes = u64::try_from(column.uncompressed_size())
+                .ok()
+                .filter(|bytes| *bytes <= MAX_BODY);
+            match (end, bytes) {
+                (Some(end), Some(bytes)) if end <= length => {
+                    size.bytes = size.bytes.saturating_add(bytes);
+                    let compressed = compressed.unwrap_or(0);
+                    size.compressed = size.compressed.saturating_add(compressed);
+                }
+                _ => {
+                    return Err(wrong(
+                        "a column lies outside of the file, or is impossibly large",
+                    ));
+                }
             }
+        }
+        if size.bytes > largest.bytes {
+            largest = size;
         }
     }
     Ok(largest)

@@ -18,6 +18,10 @@ use crate::header::header_of_column;
 use crate::line::LineCell;
 use crate::schema::{Endpoint, Field, FieldType, RecordBatch, RecordKind, Value, ZeekColumn};
 
+/// Bytes of the longest text that is kept, 256 KiB: the most that the fields of a message come to in a run, so longer ones are
+/// not of a run. They are cut off.
+pub const MAX_TEXT: usize = 256 << 10;
+
 /// The kind of records that were of kind `K` when they were written.
 #[derive(Debug)]
 pub struct Stored<K>(PhantomData<fn() -> K>);
@@ -171,6 +175,7 @@ impl<K: RecordKind> StoredBatch<K> {
 
     /// An empty text is none, as in the records of a run.
     fn keep(&mut self, bytes: &[u8]) -> Cell {
+        let bytes = bytes.get(..MAX_TEXT).unwrap_or(bytes);
         if bytes.is_empty() {
             return Cell::Null;
         }
