@@ -6,6 +6,7 @@
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use flate2::Compression;
@@ -22,6 +23,9 @@ const BUNDLES: [&str; 3] = [
 
 /// Longest body of a response that is read, bytes.
 const MAX_RESPONSE: u64 = 16 << 20;
+
+/// How long a connection without a request is kept.
+const MAX_IDLE: Duration = Duration::from_secs(15);
 
 /// The certificates to trust cannot be read.
 #[derive(Debug, Error)]
@@ -56,6 +60,8 @@ pub struct Client {
     agent: ureq::Agent,
     fields: Vec<(&'static str, String)>,
     is_gzip: bool,
+    /// Whether the last request had a response, so that the next may go over its connection.
+    may_reuse: AtomicBool,
 }
 
 /// Whether a URL is `http://` or `https://` and names a host.
@@ -93,6 +99,7 @@ impl Client {
             agent: ureq::Agent::new_with_config(config),
             fields: Vec::new(),
             is_gzip: false,
+            may_reuse: AtomicBool::new(false),
         })
     }
 
@@ -115,11 +122,13 @@ impl Client {
     /// # Errors
     /// Why there is no response, for people.
     pub fn get(&self, url: &str) -> Result<Response, String> {
-        let mut request = self.agent.get(url);
-        for (name, value) in &self.fields {
-            request = request.header(*name, value);
-        }
-        response(request.call())
+        self.sent(|idle| {
+            let mut request = self.agent.get(url).config().max_idle_age(idle).build();
+            for (name, value) in &self.fields {
+                request = request.header(*name, value);
+            }
+            request.call()
+        })
     }
 
     /// A POST request with a body of this type.
@@ -127,25 +136,57 @@ impl Client {
     /// # Errors
     /// Why there is no response, for people.
     pub fn post(&self, url: &str, content_type: &str, body: &[u8]) -> Result<Response, String> {
-        let mut request = self.agent.post(url).content_type(content_type);
-        for (name, value) in &self.fields {
-            request = request.header(*name, value);
-        }
-        if !self.is_gzip {
-            return response(request.send(body));
-        }
-        let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
-        let packed = encoder
-            .write_all(body)
-            .and_then(|()| encoder.finish())
-            .map_err(|error| error.to_string())?;
-        response(request.header("content-encoding", "gzip").send(&packed[..]))
+        let packed = match self.is_gzip {
+            true => {
+                let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+                let packed = encoder
+                    .write_all(body)
+                    .and_then(|()| encoder.finish())
+                    .map_err(|error| error.to_string())?;
+                Some(packed)
+            }
+            false => None,
+        };
+        self.sent(|idle| {
+            let request = self.agent.post(url).config().max_idle_age(idle).build();
+            let mut request = request.content_type(content_type);
+            for (name, value) in &self.fields {
+                request = request.header(*name, value);
+            }
+            match &packed {
+                Some(packed) => request.header("content-encoding", "gzip").send(&packed[..]),
+                None => request.send(body),
+            }
+        })
+    }
+
+    /// Sends a request over a connection that is kept at most so long. A server may close one that it has kept at any time, also while
+    /// the request is on its way (RFC 9112 sec. 9.3.1): the request is sent once more then, over a new one.
+    fn sent(&self, send: impl Fn(Duration) -> Sent) -> Result<Response, String> {
+        let was_kept = self.may_reuse.swap(false, Ordering::Relaxed);
+        let first = send(MAX_IDLE);
+        let result = match first {
+            Err(error) if was_kept && is_closed(&error) => send(Duration::ZERO),
+            first => first,
+        };
+        self.may_reuse.store(result.is_ok(), Ordering::Relaxed);
+        response(result)
     }
 }
 
-fn response(
-    result: Result<ureq::http::Response<ureq::Body>, ureq::Error>,
-) -> Result<Response, String> {
+/// How sending ends.
+type Sent = Result<ureq::http::Response<ureq::Body>, ureq::Error>;
+
+/// Whether the connection was closed instead of a response.
+fn is_closed(error: &ureq::Error) -> bool {
+    use std::io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, UnexpectedEof};
+    matches!(error, ureq::Error::Io(error) if matches!(
+        error.kind(),
+        BrokenPipe | ConnectionAborted | ConnectionReset | UnexpectedEof
+    ))
+}
+
+fn response(result: Sent) -> Result<Response, String> {
     let mut response = result.map_err(|error| error.to_string())?;
     let status = response.status().as_u16();
     let body = response.body_mut().with_config().limit(MAX_RESPONSE);
@@ -169,4 +210,49 @@ fn roots_of(path: &Path) -> Result<RootCerts, CertificatesError> {
         return Err(fault("no certificate in PEM form".to_owned()));
     }
     Ok(RootCerts::from(certificates))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{BufRead as _, BufReader, Read as _};
+    use std::net::TcpListener;
+
+    use super::*;
+
+    #[test]
+    fn a_server_that_closes_a_kept_connection_gets_every_request() {
+        const REQUESTS: usize = 40;
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}/", listener.local_addr().unwrap());
+        let server = std::thread::spawn(move || {
+            let mut bodies = Vec::new();
+            while bodies.len() < REQUESTS {
+                let mut reader = BufReader::new(listener.accept().unwrap().0);
+                let mut length = 0;
+                let mut line = String::new();
+                while reader.read_line(&mut line).unwrap() > 2 {
+                    if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length:") {
+                        length = value.trim().parse().unwrap();
+                    }
+                    line.clear();
+                }
+                let mut body = vec![0; length];
+                reader.read_exact(&mut body).unwrap();
+                bodies.push(body);
+                // Nothing says that it closes.
+                let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
+                reader.get_mut().write_all(answer).unwrap();
+            }
+            bodies
+        });
+        let client = Client::new(Duration::from_secs(5), None).unwrap();
+        for n in 0..REQUESTS {
+            let body = n.to_string();
+            let response = client.post(&url, "text/plain", body.as_bytes());
+            assert_eq!(response.unwrap().status, 200);
+        }
+        let bodies = server.join().unwrap();
+        let expected = (0..REQUESTS).map(|n| n.to_string().into_bytes());
+        assert!(bodies.into_iter().eq(expected));
+    }
 }
