@@ -16,12 +16,17 @@ pub(super) fn read(text: &str, kind: &'static str, fields: &[Field]) -> Result<N
         fields,
         tokens: Vec::new().into_iter().peekable(),
         end: text.chars().count() + 1,
+        expressions: 0,
     };
     if parser.end > MAX_CHARS {
         return parser.fault(MAX_CHARS, "a filter has fewer than 4,000 characters");
     }
     match tokens(text, MARKS) {
-        Ok(tokens) => parser.tokens = tokens.into_iter().peekable(),
+        Ok(tokens) => {
+            let marks = tokens.iter().filter(|token| !token.is_quoted);
+            parser.expressions = marks.filter(|token| token.text == "~").count();
+            parser.tokens = tokens.into_iter().peekable();
+        }
         Err(column) => return parser.fault(column, "this quotation mark is not closed"),
     }
     let node = parser.any(0)?;
@@ -40,6 +45,8 @@ struct Parser<'a> {
     fields: &'a [Field],
     tokens: Peekable<IntoIter<Token>>,
     end: usize,
+    /// Regular expressions in it.
+    expressions: usize,
 }
 
 impl Parser<'_> {
@@ -184,7 +191,7 @@ impl Parser<'_> {
             text.push_str(&unit.text);
         }
         let quoted = token.is_quoted.then_some(token.raw.as_str());
-        match Literal::read(&text, quoted, field, op) {
+        match Literal::read(&text, quoted, field, op, self.expressions) {
             Ok(literal) => Ok(literal),
             Err(message) => self.fault(token.column, message),
         }

@@ -228,6 +228,18 @@ fn faults_say_where() {
     assert!(Filter::<HttpKind>::read(&"x".repeat(5000)).is_err());
 }
 
+#[test]
+fn many_expressions_share_the_memory_of_a_filter() {
+    let of = |expression: &str, times: usize| {
+        let all = vec![format!("uri ~ \"{expression}\""); times];
+        Filter::<HttpKind>::read(&all.join(" or "))
+    };
+    assert!(of("(a{80}){80}b", 1).is_ok());
+    let error = of("(a{80}){80}b", 150).unwrap_err().to_string();
+    assert!(error.contains("size"), "{error}");
+    assert!(of("^/shop/[a-z]+$", 150).is_ok());
+}
+
 proptest! {
     #[test]
     fn whatever_is_written_is_read_or_refused(

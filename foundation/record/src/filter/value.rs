@@ -11,6 +11,9 @@ use crate::schema::{Field, FieldType, Value};
 
 /// Memory of a compiled expression, and of its automaton.
 const REGEX_BYTES: usize = 1 << 20;
+/// Memory of all expressions of a filter, and of their automata: each has its part of it, but as much as a word takes.
+const ALL_REGEX_BYTES: usize = 8 << 20;
+const LEAST_REGEX_BYTES: usize = 16 << 10;
 
 /// A value as a column is compared with it.
 #[derive(Debug)]
@@ -26,17 +29,19 @@ pub(super) enum Literal {
 }
 
 impl Literal {
-    /// Reads `text` for a column, `quoted` as it stood between quotes; the error says what would have been right.
+    /// Reads `text` for a column, `quoted` as it stood between quotes, in a filter of so many expressions; the error says what would
+    /// have been right.
     pub(super) fn read(
         text: &str,
         quoted: Option<&str>,
         field: &Field,
         op: Op,
+        expressions: usize,
     ) -> Result<Self, String> {
         match field.kind {
             // Regular expressions have escapes of their own, those of quotes among them.
             FieldType::Text | FieldType::Word if op == Op::Matches => {
-                pattern(quoted.unwrap_or(text))
+                pattern(quoted.unwrap_or(text), expressions)
             }
             FieldType::Text | FieldType::Word => match op {
                 Op::Equal | Op::Unequal => Ok(Self::Text(match quoted {
@@ -112,12 +117,14 @@ fn bytes<'a>(value: &'a Value<'_>) -> Option<&'a [u8]> {
     }
 }
 
-fn pattern(text: &str) -> Result<Literal, String> {
+fn pattern(text: &str, expressions: usize) -> Result<Literal, String> {
+    let part = ALL_REGEX_BYTES / expressions.max(1);
+    let bytes = part.clamp(LEAST_REGEX_BYTES, REGEX_BYTES);
     let regex = RegexBuilder::new(text)
         .case_insensitive(true)
         .unicode(false)
-        .size_limit(REGEX_BYTES)
-        .dfa_size_limit(REGEX_BYTES)
+        .size_limit(bytes)
+        .dfa_size_limit(bytes)
         .build();
     regex.map(Literal::Pattern).map_err(|error| {
         // Its last line says what; those before draw where.
