@@ -34,17 +34,27 @@ impl Opened {
         } else {
             path.display().to_string()
         };
-        let stream: Box<dyn Read + Send> = if is_stdin {
-            Box::new(io::stdin())
+        let mut path = (!is_stdin).then(|| path.to_owned());
+        let stream: Box<dyn Read + Send> = if let Some(file) = &path {
+            let file = File::open(file).with_context(|| name.clone())?;
+            // What was read of a pipe is gone, whatever its name is (`/dev/stdin`, `<(command)`).
+            if !file.metadata().is_ok_and(|meta| meta.is_file()) {
+                path = None;
+            }
+            Box::new(file)
         } else {
-            Box::new(File::open(path).with_context(|| name.clone())?)
+            Box::new(io::stdin())
         };
         let rest = linkweir_capture::plain(stream).with_context(|| name.clone())?;
-        let path = (!is_stdin).then(|| path.to_owned());
         Ok(Self {
             path,
             ..Self::begin(name, rest)?
         })
+    }
+
+    /// Whether reading failed so early that its beginning is not whole, and why.
+    pub(crate) const fn fault(&self) -> Option<&io::Error> {
+        self.error.as_ref()
     }
 
     pub(crate) fn begin(name: String, mut rest: Box<dyn Read + Send>) -> anyhow::Result<Self> {

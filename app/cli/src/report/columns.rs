@@ -79,7 +79,14 @@ impl Columns {
                     let names = described.columns.iter();
                     names.filter(|name| is_wanted(name)).cloned().collect()
                 };
-                Table::of_any_parquet(file, choose)?.0
+                match Table::of_any_parquet(file, choose) {
+                    Ok((table, _)) => table,
+                    Err(error) => {
+                        source.ended = Some(error.to_string());
+                        source.is_unread = true;
+                        return Ok(ControlFlow::Continue(()));
+                    }
+                }
             }
         };
         let mut rows = Rows::new(table);

@@ -34,9 +34,11 @@ use crate::conflicts;
 use crate::exit::{Exit, Wrong};
 use crate::files::{is_stdout, print};
 use crate::outputs::{AtEnd, restrict_reader};
+use crate::signals::Signals;
 
 /// Runs the command.
 pub(crate) fn run(args: &ReportArgs) -> anyhow::Result<Exit> {
+    let _signals = Signals::install()?;
     let outputs = args.report.iter().chain(&args.summary).chain(&args.write);
     restrict_reader(outputs)?;
     check_outputs(args)?;

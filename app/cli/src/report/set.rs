@@ -1,7 +1,7 @@
 //! Inputs that are one set of records, and what is said of them.
 
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::bail;
 use linkweir_record::{RecordKind, StoredBatch};
@@ -12,6 +12,7 @@ use super::choice::Choice;
 use super::source::{self, Found, Input, OTHER_FILES, Passed, Source};
 use crate::exit::{Wrong, warn};
 use crate::files::command_line;
+use crate::signals::is_stopping;
 
 /// Inputs that are one set of records.
 pub(super) struct Set {
@@ -44,10 +45,16 @@ impl Set {
             headers: Vec::new(),
         };
         for (path, is_named) in source::files(paths)? {
-            match Input::open(&path)? {
+            match Input::open(&path) {
                 Found::Input(input) => {
                     let wanted = *kind.get_or_insert(input.kind);
                     if input.kind != wanted && is_asked {
+                        if is_named {
+                            warn(&format!(
+                                "{}: no records of {wanted}, but of {}",
+                                input.name, input.kind
+                            ));
+                        }
                         set.passed.push(Passed::of_kind(&path, input.kind));
                     } else if input.kind != wanted {
                         bail!(Wrong(format!(
@@ -56,9 +63,9 @@ impl Set {
                         )));
                     } else {
                         set.headers.extend_from_slice(&input.headers);
-                        // Standard input cannot be opened again; of many files not all can be open.
-                        let is_stdin = path == Path::new("-");
-                        set.files.push((path, is_stdin.then_some(input)));
+                        // A pipe cannot be opened again; of many files not all can be open.
+                        let is_file = std::fs::metadata(&path).is_ok_and(|meta| meta.is_file());
+                        set.files.push((path, (!is_file).then_some(input)));
                     }
                 }
                 Found::Empty => {}
@@ -85,9 +92,18 @@ impl Set {
         for (path, input) in std::mem::take(&mut self.files) {
             let input = match input {
                 Some(input) => input,
-                None => match Input::open(&path)? {
+                None => match Input::open(&path) {
                     Found::Input(input) => input,
-                    _ => bail!("{}: it has changed meanwhile", path.display()),
+                    Found::Damaged(source) => {
+                        self.read.push(source);
+                        continue;
+                    }
+                    Found::Empty | Found::Unknown => {
+                        let name = path.display().to_string();
+                        let why = "it has changed meanwhile".to_owned();
+                        self.read.push(Source::unread(name, why));
+                        continue;
+                    }
                 },
             };
             let mut is_first = true;
@@ -99,6 +115,9 @@ impl Set {
             };
             let (source, flow) = input.read::<K>(wanted, &mut seen)?;
             self.read.push(source);
+            if is_stopping() {
+                warn("ended by a signal: what was read until then is reported");
+            }
             if flow.is_break() {
                 break;
             }

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::io::{self, BufRead, BufReader};
 use std::net::IpAddr;
 use std::ops::ControlFlow;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow, bail};
@@ -17,9 +18,11 @@ use linkweir_record::{
 use super::columns::{self, Columns};
 use crate::exit::{Wrong, safe, warn};
 use crate::opened::Opened;
+use crate::signals::is_stopping;
 
-/// Lines that are handed on at once.
+/// Lines that are handed on at once, and bytes of them: fewer where they are long.
 const BATCH: usize = 512;
+const BATCH_BYTES: usize = 8 << 20;
 /// Bytes of the longest line.
 const MAX_LINE: usize = 4 << 20;
 /// Lines at the beginning of a file by which its kind is recognised.
@@ -113,6 +116,8 @@ pub(super) struct Source {
     pub(super) first: Option<String>,
     /// Why it ends too early.
     pub(super) ended: Option<String>,
+    /// Whether that is before its first record.
+    pub(super) is_unread: bool,
     /// Columns that this version does not know.
     pub(super) unknown: Vec<String>,
     /// `line` or `row`.
@@ -126,8 +131,18 @@ impl Source {
             damaged: 0,
             first: None,
             ended: None,
+            is_unread: false,
             unknown: Vec::new(),
             unit: "line",
+        }
+    }
+
+    /// One of which no record can be read, and why.
+    pub(super) fn unread(name: String, why: String) -> Self {
+        Self {
+            ended: Some(why),
+            is_unread: true,
+            ..Self::of(name)
         }
     }
 
@@ -142,10 +157,11 @@ impl Source {
             ));
         }
         if let Some(ended) = &self.ended {
-            all.push(format!(
-                "{}: {ended}; what is before it was read",
-                self.name
-            ));
+            let read = match self.is_unread {
+                true => "no record of it was read",
+                false => "what is before it was read",
+            };
+            all.push(format!("{}: {ended}; {read}", self.name));
         }
         all
     }
@@ -205,39 +221,51 @@ pub(super) fn files(paths: &[PathBuf]) -> anyhow::Result<Vec<(PathBuf, bool)>> {
             files.push((path.clone(), true));
         }
     }
-    let mut seen = std::collections::HashSet::new();
-    for (file, _) in &files {
-        let real = match file.as_path() == Path::new("-") {
-            true => file.clone(),
-            false => file
-                .canonicalize()
-                .with_context(|| file.display().to_string())?,
+    let mut seen = HashMap::new();
+    let mut once = Vec::new();
+    for (file, is_named) in files {
+        // The names of one file may be many: links, `/dev/stdin`, `<(command)`.
+        let meta = match file.as_path() == Path::new("-") {
+            true => std::fs::metadata("/dev/stdin").ok(),
+            false => match std::fs::metadata(&file) {
+                Err(error) if is_named => {
+                    return Err(error).with_context(|| file.display().to_string());
+                }
+                // Opening it says why.
+                meta => meta.ok(),
+            },
         };
-        if !seen.insert(real) {
-            bail!(Wrong(format!(
+        let identity = meta.map(|meta| (meta.dev(), meta.ino()));
+        match identity.and_then(|identity| seen.insert(identity, is_named)) {
+            None => once.push((file, is_named)),
+            // Two names of one file below a directory: it is read by the first.
+            Some(false) if !is_named => {}
+            Some(_) => bail!(Wrong(format!(
                 "{} is given twice: its records would count twice",
                 file.display()
-            )));
+            ))),
         }
     }
-    Ok(files)
+    Ok(once)
 }
 
 impl Input {
     /// Opens a file, and tells the kind of its records.
-    pub(super) fn open(path: &Path) -> anyhow::Result<Found> {
-        let opened = Opened::open(path)?;
+    pub(super) fn open(path: &Path) -> Found {
+        let opened = match Opened::open(path) {
+            Ok(opened) => opened,
+            Err(error) => {
+                let name = path.display().to_string();
+                return Found::Damaged(Source::unread(name, error.root_cause().to_string()));
+            }
+        };
         if opened.beginning.is_empty() {
-            return Ok(Found::Empty);
+            return Found::Empty;
         }
         if columns::is_one(&opened.beginning) {
             let name = opened.name.clone();
-            return Ok(match columns::open(opened) {
-                Err(error) => Found::Damaged(Source {
-                    ended: Some(format!("{error:#}")),
-                    unit: "row",
-                    ..Source::of(name)
-                }),
+            return match columns::open(opened) {
+                Err(error) => Found::Damaged(Source::unread(name, format!("{error:#}"))),
                 Ok((columns, Some(kind))) => Found::Input(Box::new(Self {
                     name,
                     headers: of_headers(columns.names()),
@@ -245,7 +273,7 @@ impl Input {
                     kind,
                 })),
                 Ok((_, None)) => Found::Unknown,
-            });
+            };
         }
         let lines = opened.beginning.split(|byte| *byte == b'\n');
         for line in lines.take(FIRST_LINES) {
@@ -253,15 +281,21 @@ impl Input {
             let own = own.and_then(|own| kind_named(&own));
             let kind = own.or_else(|| kind_of(&names));
             if let Some(kind) = kind {
-                return Ok(Found::Input(Box::new(Self {
+                return Found::Input(Box::new(Self {
                     name: opened.name.clone(),
                     headers: of_headers(&names),
                     form: Form::Lines(opened),
                     kind,
-                })));
+                }));
             }
         }
-        Ok(Found::Unknown)
+        match opened.fault() {
+            Some(error) => {
+                let why = error.to_string();
+                Found::Damaged(Source::unread(opened.name, why))
+            }
+            None => Found::Unknown,
+        }
     }
 
     /// Hands on all records with their lines or rows, the columns for which `wanted` holds, until `each` has enough.
@@ -271,6 +305,13 @@ impl Input {
         each: &mut Each<'_, K>,
     ) -> anyhow::Result<(Source, ControlFlow<()>)> {
         let mut source = Source::of(self.name);
+        let each = &mut |batch: &StoredBatch<K>, name: &str, place: &dyn Fn(usize) -> u64| {
+            // What was read until now is reported, as that of a run that a signal ends.
+            match is_stopping() {
+                true => Ok(ControlFlow::Break(())),
+                false => each(batch, name, place),
+            }
+        };
         let flow = match self.form {
             Form::Columns(columns) => {
                 source.unit = "row";
@@ -332,6 +373,7 @@ fn read_lines<K: RecordKind>(
     let mut batch = StoredBatch::<K>::default();
     let (mut line, mut numbers) = (Vec::new(), Vec::new());
     let mut number = 0_u64;
+    let mut read_bytes = 0;
     let mut is_more = true;
     while is_more {
         number += 1;
@@ -351,7 +393,10 @@ fn read_lines<K: RecordKind>(
                     damage(format!("longer than {} MiB", MAX_LINE >> 20));
                 } else {
                     match reader.read(&line, &mut batch) {
-                        Ok(()) => numbers.push(number),
+                        Ok(()) => {
+                            numbers.push(number);
+                            read_bytes += line.len();
+                        }
                         Err(error) if error.is_cut && matches!(end, End::File) => {
                             source.ended = Some(format!("truncated in line {number}"));
                         }
@@ -364,13 +409,15 @@ fn read_lines<K: RecordKind>(
                 is_more = false;
             }
         }
-        if batch.len() >= BATCH || (!is_more && !batch.is_empty()) {
+        let is_full = batch.len() >= BATCH || read_bytes >= BATCH_BYTES;
+        if is_full || (!is_more && !batch.is_empty()) {
             let place = |at: usize| numbers.get(at).copied().unwrap_or(0);
             if each(&batch, &name, &place)?.is_break() {
                 return Ok(ControlFlow::Break(()));
             }
             batch.clear();
             numbers.clear();
+            read_bytes = 0;
         }
     }
     source.unknown = reader.unknown().to_vec();

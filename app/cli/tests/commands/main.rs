@@ -52,6 +52,7 @@ mod otlp;
 mod packets;
 mod privileges;
 mod report;
+mod report_inputs;
 mod sample;
 mod settings;
 mod signals;

@@ -28,6 +28,8 @@ pub use subject::{SUBJECTS, Subject};
 
 /// Keys of a table that are counted one by one.
 const KEYS: usize = 1024;
+/// Tables of a report at most: each has about 1.5 MiB.
+const MAX_TABLES: usize = 32;
 /// Longer values in keys are cut off.
 const PART_BYTES: usize = 200;
 /// Values of a column of few that are counted one by one.
@@ -149,14 +151,22 @@ impl StoredReport {
             .map_or((&[][..], &[][..]), |(_, part, whole)| (part, whole));
         let default: Vec<String> = subject.by.iter().map(|by| (*by).to_owned()).collect();
         let by = if by.is_empty() { &default } else { by };
-        let table = |by: &String| {
+        let mut tables: Vec<Table> = Vec::new();
+        for by in by {
             let key = Key::named::<K>(subject, by)?;
-            Ok(Table {
-                by: by.clone(),
+            if tables.iter().any(|table| table.key == key) {
+                continue;
+            }
+            if tables.len() >= MAX_TABLES {
+                return Err(format!("at most {MAX_TABLES} tables"));
+            }
+            let words: Vec<&str> = by.split(',').map(str::trim).collect();
+            tables.push(Table {
+                by: words.join(","),
                 groups: TopK::new(KEYS, key.max_bytes()),
                 key,
-            })
-        };
+            });
+        }
         Ok(Self {
             subject,
             fields: K::fields(),
@@ -177,7 +187,7 @@ impl StoredReport {
             records_at: RateSeries::new(BIN_NS, BINS),
             errors_at: RateSeries::new(BIN_NS, BINS),
             counts: vec![BoundedCounts::new(FEW); subject.counts.len()],
-            tables: by.iter().map(table).collect::<Result<_, String>>()?,
+            tables,
             extreme: Samples::new(rows),
             apart: SetApart::new(
                 subject.apart.as_ref().and_then(|apart| K::column(apart.by)),
