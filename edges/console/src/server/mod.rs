@@ -26,6 +26,7 @@ mod assets;
 mod guard;
 mod login;
 mod order;
+mod places;
 mod routes;
 mod stream;
 mod timeout;
@@ -47,10 +48,11 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 
 use self::guard::Guard;
 pub use self::order::Order;
+use self::places::Places;
 use self::routes::Site;
 use self::timeout::WriteTimeout;
 pub use self::tls::{Pem, Tls, TlsError};
@@ -88,7 +90,7 @@ impl Default for Limits {
         Self {
             connections: 128,
             streams: 32,
-            head: Duration::from_secs(15),
+            head: Duration::from_secs(5),
             write: Duration::from_secs(20),
             heartbeat: Duration::from_secs(10),
             wrong_token: Duration::from_millis(500),
@@ -313,14 +315,14 @@ async fn serve(
     mut stopped: watch::Receiver<bool>,
 ) -> std::io::Result<()> {
     let listener = tokio::net::TcpListener::from_std(listener)?;
-    let places = Arc::new(Semaphore::new(limits.connections));
+    let places = Places::new(limits.connections, site.has_token());
     let site = Arc::new(site);
     let news = tokio::spawn(look_for_news(Arc::clone(&site)));
     let accepting = async {
         loop {
             match listener.accept().await {
-                Ok((stream, _)) => match Arc::clone(&places).try_acquire_owned() {
-                    Ok(place) => {
+                Ok((stream, from)) => match places.take(from.ip()) {
+                    Some(place) => {
                         let connection = connection(stream, tls.clone(), Arc::clone(&site), limits);
                         tokio::spawn(async move {
                             connection.await;
@@ -328,8 +330,8 @@ async fn serve(
                         });
                     }
                     // Full: a short answer if it fits into the socket's buffer, then closed.
-                    Err(_) if tls.is_some() => {}
-                    Err(_) => {
+                    None if tls.is_some() => {}
+                    None => {
                         stream
                             .try_write(b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
                             .ok();

@@ -140,6 +140,11 @@ impl Site {
         tokio::time::sleep(step).await;
     }
 
+    /// Whether requests must bring a token.
+    pub(super) const fn has_token(&self) -> bool {
+        self.guard.has_token()
+    }
+
     /// The answer to a request.
     pub(super) async fn answer(&self, request: Request<Incoming>) -> Response<Answer> {
         let step = Step::of(request.method(), request.uri().path());
@@ -316,10 +321,7 @@ impl Site {
                 },
                 |past| past.map_or_else(bad_request, json),
             ),
-            "/api/records" => self.live.records(query).map_or_else(
-                || refusal(StatusCode::NOT_FOUND, "there are no records behind this"),
-                |records| records.map_or_else(bad_request, json),
-            ),
+            "/api/records" => Response::new(Answer::Wanted),
             "/api/top" => self.live.top(query).map_or_else(bad_request, json),
             "/api/ccdf" => self.live.ccdf(query).map_or_else(bad_request, json),
             "/api/download.csv" => self.live.csv(query).map_or_else(bad_request, |csv| {
@@ -346,7 +348,7 @@ impl Site {
         }
     }
 
-    /// One of the further pages. It takes a while: intervals and metrics do not wait for it.
+    /// One of the further pages, or the records that a condition finds. It takes a while: intervals and metrics do not wait for it.
     async fn made(&self, request: &Request<Incoming>) -> Response<Answer> {
         let is = |name: &'static str, value: &str| {
             let field = request.headers().get(HeaderName::from_static(name));
@@ -357,13 +359,29 @@ impl Site {
             return refusal(StatusCode::FORBIDDEN, "not for pages of other sites");
         }
         let place = Arc::clone(&self.waiting).try_acquire_owned();
-        let (Some(pages), Ok(place)) = (self.pages.clone(), place) else {
+        let Ok(place) = place else {
             let mut response = refusal(StatusCode::SERVICE_UNAVAILABLE, "busy with other pages");
             let soon = HeaderValue::from_static("2");
             response.headers_mut().insert(header::RETRY_AFTER, soon);
             return response;
         };
         let uri = request.uri().clone();
+        if uri.path() == "/api/records" {
+            let live = Arc::clone(&self.live);
+            let found = tokio::task::spawn_blocking(move || {
+                let found = live.records(uri.query().unwrap_or_default());
+                drop(place);
+                found
+            });
+            let found = found.await.unwrap_or_default();
+            return found.map_or_else(
+                || refusal(StatusCode::NOT_FOUND, "there are no records behind this"),
+                |records| records.map_or_else(bad_request, json),
+            );
+        }
+        let Some(pages) = self.pages.clone() else {
+            return asset(uri.path());
+        };
         let made = tokio::task::spawn_blocking(move || {
             let made = pages.page(uri.path(), uri.query().unwrap_or_default());
             drop(place);

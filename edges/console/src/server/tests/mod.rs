@@ -63,7 +63,7 @@ fn advance(live: &Live, from: u64, to: u64) {
 }
 
 const QUICK: Limits = Limits {
-    connections: 20,
+    connections: 48,
     streams: 2,
     head: Duration::from_millis(300),
     write: Duration::from_millis(500),
@@ -432,6 +432,20 @@ fn connections_are_bounded() {
     assert!(status == 503 || status == 0, "{status}");
     drop(held);
     let is_back = (0..100).any(|_| ask(&console, "/healthz", "").0 == 200);
+    assert!(is_back);
+}
+
+#[test]
+fn where_a_token_is_needed_one_address_has_a_part_of_the_connections() {
+    let console = console(&live(1), Some("right-token"));
+    let held: Vec<Socket> = (0..QUICK.connections / 4)
+        .map(|_| connect(&console))
+        .collect();
+    let bearer = "Authorization: Bearer right-token\r\n";
+    let (status, _, _) = ask(&console, "/healthz", bearer);
+    assert!(status == 503 || status == 0, "{status}");
+    drop(held);
+    let is_back = (0..100).any(|_| ask(&console, "/healthz", bearer).0 == 200);
     assert!(is_back);
 }
 
