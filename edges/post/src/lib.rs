@@ -239,9 +239,12 @@ mod tests {
                 let mut body = vec![0; length];
                 reader.read_exact(&mut body).unwrap();
                 bodies.push(body);
-                // Nothing says that it closes.
+                // Nothing says that it closes, which it does when the next request is on its way.
                 let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
                 reader.get_mut().write_all(answer).unwrap();
+                if bodies.len() < REQUESTS {
+                    let _next = reader.read(&mut [0]).unwrap();
+                }
             }
             bodies
         });
