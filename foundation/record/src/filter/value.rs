@@ -11,8 +11,10 @@ use crate::schema::{Field, FieldType, Value};
 
 /// Memory of a compiled expression, and of its automaton.
 const REGEX_BYTES: usize = 1 << 20;
-/// Memory of all expressions of a filter, and of their automata: each has its part of it, but as much as a word takes.
+/// Memory of all expressions of a filter, and of their automata, without which the search is slow: each has its part of it, but as
+/// much as a word takes.
 const ALL_REGEX_BYTES: usize = 8 << 20;
+const ALL_AUTOMATA_BYTES: usize = 32 << 20;
 const LEAST_REGEX_BYTES: usize = 16 << 10;
 
 /// A value as a column is compared with it.
@@ -118,13 +120,12 @@ fn bytes<'a>(value: &'a Value<'_>) -> Option<&'a [u8]> {
 }
 
 fn pattern(text: &str, expressions: usize) -> Result<Literal, String> {
-    let part = ALL_REGEX_BYTES / expressions.max(1);
-    let bytes = part.clamp(LEAST_REGEX_BYTES, REGEX_BYTES);
+    let part = |all: usize| (all / expressions.max(1)).clamp(LEAST_REGEX_BYTES, REGEX_BYTES);
     let regex = RegexBuilder::new(text)
         .case_insensitive(true)
         .unicode(false)
-        .size_limit(bytes)
-        .dfa_size_limit(bytes)
+        .size_limit(part(ALL_REGEX_BYTES))
+        .dfa_size_limit(part(ALL_AUTOMATA_BYTES))
         .build();
     regex.map(Literal::Pattern).map_err(|error| {
         // Its last line says what; those before draw where.
