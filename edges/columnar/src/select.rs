@@ -325,9 +325,9 @@ pub fn texts<'a>(batch: &'a RecordBatch, name: &str) -> Result<Vec<Option<&'a st
 fn of_texts(array: &dyn Array) -> Option<Vec<Option<&str>>> {
     let (values, places) = values_of(array);
     match values.data_type() {
-        DataType::Utf8 => Some(at_places(values.as_string_opt::<i32>()?, places)),
-        DataType::LargeUtf8 => Some(at_places(values.as_string_opt::<i64>()?, places)),
-        DataType::Utf8View => Some(at_places(values.as_string_view_opt()?, places)),
+        DataType::Utf8 => Some(at_places(&values.as_string_opt::<i32>()?, places)),
+        DataType::LargeUtf8 => Some(at_places(&values.as_string_opt::<i64>()?, places)),
+        DataType::Utf8View => Some(at_places(&values.as_string_view_opt()?, places)),
         DataType::Null => Some(vec![None; array.len()]),
         _ => None,
     }
@@ -349,7 +349,7 @@ pub(crate) fn values_of(array: &dyn Array) -> (&dyn Array, Vec<Option<usize>>) {
 
 /// The values at these places; nothing where there is no place, or no value at it.
 pub(crate) fn at_places<A: ArrayAccessor>(
-    values: A,
+    values: &A,
     places: Vec<Option<usize>>,
 ) -> Vec<Option<A::Item>> {
     let places = places.into_iter();

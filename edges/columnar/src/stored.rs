@@ -282,7 +282,7 @@ mod tests {
 
     #[test]
     fn a_long_text_of_a_dictionary_is_cut_and_few_of_its_rows_are_given_at_once() {
-        const ROWS: u16 = 300;
+        const ROWS: u16 = 80;
         let text = "a".repeat(3 * MAX_TEXT);
         let values: ArrayRef = Arc::new(StringArray::from(vec![text.as_str(), "b"]));
         let keys: Int8Array = (0..ROWS).map(|row| Some(i8::from(row % 2 == 1))).collect();
@@ -300,8 +300,8 @@ mod tests {
 
     #[test]
     fn a_batch_of_any_length_is_given_in_pieces() {
-        const ROWS: u64 = 50_000;
-        let target: ArrayRef = Arc::new(NullArray::new(50_000));
+        const ROWS: u64 = 20_000;
+        let target: ArrayRef = Arc::new(NullArray::new(20_000));
         let code: ArrayRef = Arc::new((0..ROWS).map(Some).collect::<UInt64Array>());
         let batch = RecordBatch::try_from_iter([("uri", target), ("status_code", code)]).unwrap();
         let (found, _) = read(stream(&batch));
@@ -317,7 +317,7 @@ mod tests {
     #[test]
     fn a_value_that_a_file_repeats_is_decoded_once() {
         let text = "a".repeat(900_000);
-        let texts: Vec<&str> = vec![&text; 200];
+        let texts: Vec<&str> = vec![&text; 30];
         let target: ArrayRef = Arc::new(StringArray::from(texts));
         let file = file(&RecordBatch::try_from_iter([("uri", target)]).unwrap());
         let open = || Table::of_parquet(file.try_clone().unwrap(), &["uri"]).unwrap();
@@ -328,8 +328,8 @@ mod tests {
             let bytes = batch.get_array_memory_size();
             assert!(bytes < 3 * text.len(), "{bytes} for {rows} rows");
         }
-        assert_eq!(rows, 200);
+        assert_eq!(rows, 30);
         let (found, _) = read(open());
-        assert_eq!(found, vec![(MAX_TEXT, None); 200]);
+        assert_eq!(found, vec![(MAX_TEXT, None); 30]);
     }
 }

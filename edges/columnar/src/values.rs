@@ -71,7 +71,7 @@ fn primitives<T: ArrowPrimitiveType>(
 where
     T::Native: TryInto<u64>,
 {
-    let values = at_places(array.as_primitive_opt::<T>()?, places);
+    let values = at_places(&array.as_primitive_opt::<T>()?, places);
     values
         .into_iter()
         .map(|value| match value {
@@ -96,9 +96,9 @@ pub(crate) fn bytes<'a>(
 fn of_bytes(array: &dyn Array) -> Option<Vec<Option<&[u8]>>> {
     let (values, places) = values_of(array);
     match values.data_type() {
-        DataType::Binary => Some(at_places(values.as_binary_opt::<i32>()?, places)),
-        DataType::LargeBinary => Some(at_places(values.as_binary_opt::<i64>()?, places)),
-        DataType::BinaryView => Some(at_places(values.as_binary_view_opt()?, places)),
+        DataType::Binary => Some(at_places(&values.as_binary_opt::<i32>()?, places)),
+        DataType::LargeBinary => Some(at_places(&values.as_binary_opt::<i64>()?, places)),
+        DataType::BinaryView => Some(at_places(&values.as_binary_view_opt()?, places)),
         DataType::Null => Some(vec![None; array.len()]),
         _ => None,
     }
