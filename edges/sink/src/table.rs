@@ -184,13 +184,7 @@ impl TableEncoder {
                 _ => width_of(cell, &options),
             },
         });
-        Self {
-            cells: cells.collect(),
-            options,
-            text: Vec::new(),
-            first_ns: None,
-            day: None,
-        }
+        Self::of(cells.collect(), options)
     }
 
     /// A table of these columns, each by itself.
@@ -198,8 +192,12 @@ impl TableEncoder {
         let fields = columns.iter();
         let fields = fields.filter_map(|column| Some((*column, K::fields().get(*column)?)));
         let cells = fields.map(|(column, field)| Placed::of(column, field, &options));
+        Self::of(cells.collect(), options)
+    }
+
+    fn of(cells: Vec<Placed>, options: TableOptions) -> Self {
         Self {
-            cells: cells.collect(),
+            cells,
             options,
             text: Vec::new(),
             first_ns: None,
