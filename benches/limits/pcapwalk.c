@@ -1,12 +1,15 @@
 /* pcapwalk: how fast this machine can walk a capture at all.
  *
  * The least a passive HTTP analyser has to do, and nothing else: read a classic little-endian pcap file of
- * Ethernet frames with read() into 256 KiB, find the TCP payload of each frame (802.1Q/QinQ, IPv4, IPv6), look
+ * Ethernet frames with read() into 256 KiB, or map it into memory where the word `mapped` is given, find the TCP payload of each frame (802.1Q/QinQ, IPv4, IPv6), look
  * at its first four bytes, and for a start line hash the 4-tuple with the sequence number that pairs request
  * and response and search the end of the line. No record, no table, no bounds checks beyond the record's own: a
  * limit to measure against, not a tool.
  *
- *     cc -O3 -march=native -o pcapwalk pcapwalk.c && ./pcapwalk FILE.pcap
+ *     cc -O3 -march=native -o pcapwalk pcapwalk.c && ./pcapwalk FILE.pcap [mapped]
+ *
+ * Which form is faster depends on the machine. The kernel copies several times faster to whole pages than to an
+ * address that is none of their beginnings, so the buffer is aligned.
  *
  * Prints one line of key=value: packets, wire bytes, requests, responses, a checksum of the work, seconds.
  */
@@ -16,12 +19,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 enum {
     FILE_HEADER = 24,
     RECORD_HEADER = 16,
+    PAGE = 4096,
     READ_SIZE = 256 << 10,
     CARRY_SIZE = 256 << 10, /* room in front of the buffer for a record that the last read cut */
     AHEAD = 3060            /* two full frames with their record headers: what to prefetch */
@@ -111,23 +117,28 @@ static const uint8_t *walk(const uint8_t *p, const uint8_t *end)
     return p;
 }
 
-int main(int argc, char **argv)
+static int walk_mapped(int fd)
 {
-    if (argc != 2) {
-        fprintf(stderr, "usage: pcapwalk FILE.pcap\n");
-        return 2;
-    }
-    int fd = open(argv[1], O_RDONLY);
-    uint8_t *memory = malloc(CARRY_SIZE + READ_SIZE + AHEAD + 128);
-    if (fd < 0 || !memory) {
-        perror(argv[1]);
-        return 3;
-    }
+    struct stat file;
+    if (fstat(fd, &file))
+        return -1;
+    size_t size = (size_t)file.st_size;
+    const uint8_t *bytes = mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0);
+    if (bytes == MAP_FAILED)
+        return -1;
+    madvise((void *)bytes, size, MADV_SEQUENTIAL);
+    walk(bytes + FILE_HEADER, bytes + size);
+    return 0;
+}
+
+static int walk_read(int fd)
+{
+    uint8_t *memory = aligned_alloc(PAGE, CARRY_SIZE + READ_SIZE + PAGE);
+    if (!memory)
+        return -1;
     uint8_t *buffer = memory + CARRY_SIZE;
     size_t carried = 0;
     int first = 1;
-    struct timespec begin, finish;
-    clock_gettime(CLOCK_MONOTONIC, &begin);
     for (ssize_t got; (got = read(fd, buffer, READ_SIZE)) > 0;) {
         const uint8_t *end = buffer + got;
         const uint8_t *rest = walk(buffer - carried + (first ? FILE_HEADER : 0), end);
@@ -135,9 +146,26 @@ int main(int argc, char **argv)
         carried = (size_t)(end - rest);
         if (carried > CARRY_SIZE) {
             fprintf(stderr, "pcapwalk: a record of more than %d bytes\n", CARRY_SIZE);
-            return 3;
+            exit(3);
         }
         memmove(buffer - carried, rest, carried);
+    }
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    int is_mapped = argc == 3 && !strcmp(argv[2], "mapped");
+    if (argc != 2 && !is_mapped) {
+        fprintf(stderr, "usage: pcapwalk FILE.pcap [mapped]\n");
+        return 2;
+    }
+    int fd = open(argv[1], O_RDONLY);
+    struct timespec begin, finish;
+    clock_gettime(CLOCK_MONOTONIC, &begin);
+    if (fd < 0 || (is_mapped ? walk_mapped(fd) : walk_read(fd))) {
+        perror(argv[1]);
+        return 3;
     }
     clock_gettime(CLOCK_MONOTONIC, &finish);
     double seconds = (double)(finish.tv_sec - begin.tv_sec) + (double)(finish.tv_nsec - begin.tv_nsec) * 1e-9;

@@ -5,8 +5,8 @@
 
 use super::captures::{self, Capture, Plan};
 use super::harness::{
-    Column, FEEDER_CORE, Row, Runs, Target, cells, compile, count, digits, find, in_directory,
-    megabytes, print_cells, rounds, row, setup, verdict,
+    Column, FEEDER_CORE, Row, Runs, Target, cells, count, digits, find, in_directory, megabytes,
+    print_cells, rounds, row, setup, verdict,
 };
 use super::programs::{self, Over, Programs, Ran, Run, SLOW_ROUNDS, Series, over};
 use super::repeat::head;
@@ -35,11 +35,9 @@ const TOLERANCE: f64 = 0.05;
 
 #[rustfmt::skip]
 static ROWS: [Row<Over>; 6] = [
-    row("walk", "pcapwalk (the limit)", over("pcapwalk", &["{in}"])
-        .least(&[("mix", 0.75), ("tiny", 0.3)])),
-    // The walk of a directory beside the checkout, if there is one: is our limit the right one? Work 4,
-    // input 4: what our own does.
-    row("other-walk", "../shared/tools/pcapwalk", over("other-pcapwalk", &["{in}", "4", "4"])),
+    row("walk", "pcapwalk (the limit)", over("pcapwalk", &["{in}"]).least(&[("tiny", 0.4)])),
+    row("mapped", "pcapwalk, the file mapped", over("pcapwalk", &["{in}", "mapped"])
+        .least(&[("mix", 0.85)])),
     row("linkweir", "linkweir http", OURS),
     row("httpry", "httpry", over("httpry", &["-r", "{in}", "-o", "{out}"])
         .least(&[("mix", 5.0), ("tiny", 3.0)])),
@@ -150,15 +148,10 @@ fn prepare(plan: &Plan, mix: Option<&Path>, tiny: Option<&Path>) -> Result<Captu
 
 fn compare(captures: &Captures, dir: &Path, runs: usize) -> Outcome {
     let linkweir = shell::release_binary()?;
-    let mut own = vec![
+    let own = vec![
         ("linkweir", linkweir.clone()),
         ("pcapwalk", captures.walk.clone()),
     ];
-    let other_source = root().join("../shared/tools/pcapwalk.c");
-    let other_walk = dir.join("other-pcapwalk");
-    if other_source.is_file() && compile(&other_source, &other_walk).is_ok() {
-        own.push(("other-pcapwalk", other_walk));
-    }
     let programs = Programs {
         own,
         dir: dir.to_path_buf(),
@@ -368,7 +361,8 @@ mod tests {
             runs: [Some(run)].into_iter().collect(),
         };
         let mix = [
-            series("walk", run(100, 0.8, 1)),
+            series("walk", run(100, 0.85, 1)),
+            series("mapped", run(100, 0.85, 1)),
             series("linkweir", run(100, linkweir_s, peak)),
             series("httpry", run(100, 5.0, 1)),
             series("tshark", run(10, 10.0, 1)),
