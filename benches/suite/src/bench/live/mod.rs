@@ -16,6 +16,7 @@ mod traffic;
 use super::harness::{Parts, Target, compile, in_memory, linkweir, record, setup, verdict};
 use crate::Outcome;
 use crate::shell::{Options, root};
+use linkweir_testkit::conversation::Side;
 use linkweir_testkit::netns::Wire;
 use readers::{EMPTY, LINKWEIR, Readers, TCPDUMP, TSHARK};
 use sender::Sender;
@@ -82,7 +83,7 @@ fn measure(plan: &Plan, dir: &Path) -> Outcome {
         dir: dir.to_path_buf(),
     };
     println!(
-        "{}; veth pair, offloads off; sender on core {}, readers on core {}; rings of 64 MiB",
+        "{}; veth pair, offloads off; sender on core {}, readers and what the kernel does for them on core {}; rings of 64 MiB",
         if wire.is_unprivileged() {
             "in a user namespace, at plain priority"
         } else {
@@ -92,6 +93,7 @@ fn measure(plan: &Plan, dir: &Path) -> Outcome {
         readers::CORE
     );
     if plan.parts.wants("speed") {
+        wire.steer(Side::Server, readers::CORE)?;
         let speed = Speed {
             sender: &sender,
             readers: &readers,

@@ -3,7 +3,7 @@
 use super::super::harness::proc::{Threads, rest};
 use super::super::harness::{Row, Words, before, count, ready, row, said};
 use crate::shell;
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 use linkweir_testkit::conversation::Side;
 use linkweir_testkit::netns::{Running, Wire, interface};
 use serde_json::Value;
@@ -28,6 +28,8 @@ pub(super) struct Listens {
     is_plain: bool,
     /// Whether what it prints is read; else records go to a file in memory as the others' would.
     is_read: bool,
+    /// Whether its page is open meanwhile: somebody takes its stream of events.
+    has_page: bool,
     /// How long it may go on after the last packet.
     timeout: Duration,
     /// Packets and drops, of what it said and the file of its summary.
@@ -40,6 +42,7 @@ const fn listens(program: &'static str, args: &'static [&'static str]) -> Listen
         args,
         is_plain: false,
         is_read: false,
+        has_page: false,
         timeout: Duration::from_secs(10),
         figures: of_libpcap,
     }
@@ -62,6 +65,20 @@ pub(super) static LINKWEIR: Row<Listens> = row("linkweir", "linkweir http", List
     ..listens("linkweir", &[
         "http", "-q", "--overwrite", "-i", "{interface}", "-B", RING_KIB, "--format", "text",
         "-w", "-", "--summary", "{summary}",
+    ])
+});
+
+/// Where its page is, in the namespace of the server.
+const PAGE: &str = "127.0.0.1:9137";
+
+/// The same with the page open.
+#[rustfmt::skip]
+pub(super) static WATCHED: Row<Listens> = row("watched", "linkweir http, its page open", Listens {
+    figures: of_linkweir,
+    has_page: true,
+    ..listens("linkweir", &[
+        "http", "-q", "--overwrite", "-i", "{interface}", "-B", RING_KIB, "--format", "text",
+        "-w", "-", "--summary", "{summary}", "--console", PAGE,
     ])
 });
 
@@ -125,12 +142,16 @@ impl Readers<'_> {
     ) -> Result<(T, Received)> {
         let running = listening(self.wire, self.command(reader)?, 1)?;
         let id = running.id();
+        let page = reader.how.has_page.then(|| self.open_page()).transpose()?;
         let begin = Threads::of(id);
         let sent = send()?;
         // The kernel hands over a block that is not full once a second to libpcap.
         std::thread::sleep(Duration::from_millis(1200));
         rest(id, reader.how.timeout);
         let cost = Threads::of(id).since(&begin);
+        if let Some(mut page) = page {
+            ensure!(page.ended()?.is_none(), "the page was closed meanwhile");
+        }
         let output = running.finish()?;
         let (packets, dropped) = (reader.how.figures)(&output, &self.summary_path())?;
         Ok((
@@ -143,6 +164,22 @@ impl Readers<'_> {
                 all_s: cost.all(),
             },
         ))
+    }
+
+    /// A program that takes what a page takes, until it is dropped.
+    fn open_page(&self) -> Result<Running> {
+        let mut command = self.wire.command(Side::Server, "curl");
+        command
+            .args([
+                "--silent",
+                "--no-buffer",
+                "--retry",
+                "5",
+                "--retry-connrefused",
+            ])
+            .arg(format!("http://{PAGE}/api/stream"))
+            .stdout(Stdio::null());
+        Running::start(&mut command).context("open the page")
     }
 
     fn summary_path(&self) -> PathBuf {

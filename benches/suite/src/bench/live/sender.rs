@@ -11,7 +11,7 @@ use linkweir_testkit::netns::{Wire, interface};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
-/// The core that sends. On a veth pair it also does what the kernel does to receive.
+/// The core that sends. On a veth pair it also does what the kernel does to receive, unless that is steered to another.
 pub(super) const CORE: usize = 1;
 
 /// How much is sent.
