@@ -177,6 +177,17 @@ impl Namespace {
         tables.sum()
     }
 
+    /// Lets a core (of the first eight) work off what arrives at an interface of a veth pair, which else is the work of
+    /// the core that sent it.
+    ///
+    /// Source: `Documentation/networking/scaling.rst` of Linux, Receive Packet Steering.
+    pub(crate) fn steer(&self, interface: &str, core: usize) -> Result<(), Unavailable> {
+        let file = format!("/sys/class/net/{interface}/queues/rx-0/rps_cpus");
+        // The interfaces of a namespace are in a sysfs that was mounted inside it.
+        let script = format!("mount -t sysfs sysfs /sys && echo {:x} > {file}", 1 << core);
+        self.must("unshare", &["--mount", "sh", "-c", &script])
+    }
+
     /// Runs a short command in it; a failure is an error with what it said.
     pub(crate) fn must(&self, program: &str, words: &[&str]) -> Result<(), Unavailable> {
         let output = self

@@ -112,19 +112,12 @@ impl Wire {
         self.must(side, "ip", &words)
     }
 
-    /// Lets the kernel take in the packets that come to a side on this core (of the first eight), whichever core sent
-    /// them: the sender's is then free to send (receive packet steering).
+    /// Lets a core (of the first eight) work off what arrives at a side, whichever core sent it.
     ///
     /// # Errors
     /// The kernel does not allow it.
     pub fn steer(&self, side: Side, core: usize) -> Result<(), Unavailable> {
-        let queue = format!("/sys/class/net/{}/queues/rx-0", interface(side));
-        // What `/sys` shows is of the namespace of who has mounted it.
-        let script = format!(
-            "mount -t sysfs sysfs /sys && echo {:x} > {queue}/rps_cpus",
-            1 << core
-        );
-        self.must(side, "unshare", &["--mount", "sh", "-c", &script])
+        self.namespace(side).steer(interface(side), core)
     }
 
     /// Runs a short command in a namespace; a failure is an error with what it said.

@@ -243,6 +243,14 @@ impl Net {
         self.namespace(place).command(program)
     }
 
+    /// Lets a core (of the first eight) work off what arrives at an interface, whichever core sent it.
+    ///
+    /// # Errors
+    /// The kernel does not allow it.
+    pub fn steer(&self, place: Place, interface: &str, core: usize) -> Result<(), Unavailable> {
+        self.namespace(place).steer(interface, core)
+    }
+
     /// Whether the namespaces belong to an ordinary user.
     #[must_use]
     pub const fn is_unprivileged(&self) -> bool {

@@ -2,7 +2,7 @@
 
 use super::Plan;
 use crate::bench::harness::proc::{Clock, memory};
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result};
 use linkweir_testkit::gateway::Links;
 use linkweir_testkit::load::{GENERATOR, Net, Nginx, Place, SERVER, SERVING, Settings, most_files};
 use linkweir_testkit::netns::Running;
@@ -70,8 +70,8 @@ impl Site {
         // The kernel's default cuts every backlog to 4,096.
         net.set("net.core.somaxconn=65535")?;
         if plan.is_steered {
-            steer(&net, Place::Server, SERVING, SERVER_CORE)?;
-            steer(&net, Place::Generator(0), GENERATOR, CLIENT_CORE)?;
+            net.steer(Place::Server, SERVING, SERVER_CORE)?;
+            net.steer(Place::Generator(0), GENERATOR, CLIENT_CORE)?;
         }
         let settings = Settings {
             has_log: false,
@@ -195,23 +195,4 @@ impl Site {
             memory: peak,
         }))
     }
-}
-
-/// Lets a core work off what arrives at an interface of a veth pair, which else is the work of the core
-/// that sent it.
-///
-/// Source: `Documentation/networking/scaling.rst` of Linux, Receive Packet Steering.
-fn steer(net: &Net, place: Place, interface: &str, core: usize) -> Result<()> {
-    let file = format!("/sys/class/net/{interface}/queues/rx-0/rps_cpus");
-    // The interfaces of a namespace are in a sysfs that was mounted inside it.
-    let script = format!("mount -t sysfs sysfs /sys && echo {:x} > {file}", 1 << core);
-    let mut command = net.command(place, "unshare");
-    let output = command.args(["--mount", "sh", "-c", &script]).output()?;
-    if !output.status.success() {
-        bail!(
-            "--steer {interface}: {}",
-            String::from_utf8_lossy(&output.stderr).trim()
-        );
-    }
-    Ok(())
 }
