@@ -160,18 +160,21 @@ fn chains(marks: MarkLayout) -> String {
          update @traffic {{ ct mark and {mask} counter }}\n\
          add chain {NAME} rejected {{ type filter hook forward priority {behind}; policy accept; }}\n\
          add rule {NAME} rejected meta mark and {which} == {reject:#010x} \
-         update @traffic {{ meta mark and {mask} counter }}\n\
-         add chain {NAME} shape {{ type filter hook postrouting priority {behind}; policy accept; }}\n"
+         update @traffic {{ meta mark and {mask} counter }}\n"
     )
 }
 
-/// The rule that chooses a class; none where there are no classes.
+/// The chain and the rule that choose a class; none where there are no classes: an empty chain would still be
+/// called for each packet.
 fn choice(plan: &Plan) -> String {
     if plan.classes.is_empty() {
         return String::new();
     }
-    let mask = plan.marks.mask();
-    format!("add rule {NAME} shape meta priority set ct mark and {mask:#010x} map @classes\n")
+    let (mask, behind) = (plan.marks.mask(), MANGLE + 1);
+    format!(
+        "add chain {NAME} shape {{ type filter hook postrouting priority {behind}; policy accept; }}\n\
+         add rule {NAME} shape meta priority set ct mark and {mask:#010x} map @classes\n"
+    )
 }
 
 /// What limits single clients, before packets are counted; nothing where no rule does.
@@ -317,7 +320,6 @@ add chain inet linkweir count {{ type filter hook forward priority -151; policy 
 add rule inet linkweir count ct mark and 0x0fff0000 != 0 ct mark and 0x00070000 != 0x00030000 update @traffic {{ ct mark and 0x0fff0000 counter }}
 add chain inet linkweir rejected {{ type filter hook forward priority -149; policy accept; }}
 add rule inet linkweir rejected meta mark and 0x00070000 == 0x00030000 update @traffic {{ meta mark and 0x0fff0000 counter }}
-add chain inet linkweir shape {{ type filter hook postrouting priority -149; policy accept; }}
 add element inet linkweir rules {{
 	0x00000000 comment "{}",
 	0x00100000 comment "bittorrent",
@@ -330,6 +332,7 @@ add element inet linkweir classes {{
 	0x00890000 : 4c57:11,
 	0x008c0000 : 4c57:11
 }}
+add chain inet linkweir shape {{ type filter hook postrouting priority -149; policy accept; }}
 add rule inet linkweir shape meta priority set ct mark and 0x0fff0000 map @classes
 END"#,
             sign(&plan).written()
@@ -342,7 +345,7 @@ END"#,
         let mut plan = plan();
         plan.classes.clear();
         for step in [make(&plan), change(&plan)] {
-            assert!(!step.input.contains("add rule inet linkweir shape"));
+            assert!(!step.input.contains("inet linkweir shape"));
             assert!(!step.input.contains("element inet linkweir classes"));
         }
         assert!(!change(&plan).input.contains("delete"));

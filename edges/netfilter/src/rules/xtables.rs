@@ -6,7 +6,11 @@
 //! filter FORWARD     ─► LINKWEIR-REJECT    decision reject: answer it (only this table can)
 //! mangle POSTROUTING ─► LINKWEIR-SAVE      the mark of the verdict becomes that of the connection
 //! ```
-//! A packet comes to `LINKWEIR-DECIDE` with no mark of ours and gets that of its connection. One that has
+//! A packet of a connection that passes goes no further than the first rule, and does not get the mark, so that
+//! it is not saved again behind: most packets of a gateway are such. Packets that the kernel does not track have
+//! no connection that passes.
+//!
+//! Any other packet comes to `LINKWEIR-DECIDE` with no mark of ours and gets that of its connection. One that has
 //! a mark already comes again (`NF_REPEAT`): its mark is the verdict, and becomes that of the connection.
 //! A packet that is accepted with a mark goes on behind this table, so that mark is kept at the last hook.
 //! There, "inspect" does not replace a decision that another packet of the connection brought meanwhile.
@@ -229,7 +233,12 @@ fn mangle(plan: &Plan, family: Family) -> Table {
 }
 
 fn choose_traffic(plan: &Plan, family: Family) -> Vec<String> {
-    let mut rules = Vec::new();
+    // A verdict on a packet that comes again stands above what was decided meanwhile.
+    let mut rules = vec![format!(
+        "-m mark --mark 0x0/{:#x} -m connmark --mark {} -j RETURN",
+        plan.marks.mask(),
+        decision(plan.marks, Decision::Pass)
+    )];
     for network in plan.exclude.iter().filter(|network| family.has(network)) {
         rules.extend(["-s", "-d"].map(|which| format!("{which} {network} -j RETURN")));
     }
@@ -288,8 +297,9 @@ fn save(marks: MarkLayout) -> Vec<String> {
         format!("-m mark --mark {decided} -m connmark ! --mark {decided} -j RETURN"),
         keep(marks),
         // Where somebody accepts packets in the filter table before they come to us.
-        format!("-p udp -m mark --mark {reject} -j DROP"),
-        format!("-p tcp -m tcp ! --tcp-flags RST RST -m mark --mark {reject} -j DROP"),
+        format!("-m mark ! --mark {reject} -j RETURN"),
+        "-p udp -j DROP".to_owned(),
+        "-p tcp -m tcp ! --tcp-flags RST RST -j DROP".to_owned(),
     ]
 }
 
@@ -349,6 +359,7 @@ COMMIT
 -A LINKWEIR-DECIDE -m mark --mark 0x20000/0x70000 -j DROP
 -A LINKWEIR-DECIDE -m mark --mark 0x30000/0x70000 -j RETURN
 -A LINKWEIR-DECIDE -j NFQUEUE --queue-balance 0:1 --queue-bypass
+-A LINKWEIR-FORWARD -m mark --mark 0x0/0xfff0000 -m connmark --mark 0x10000/0x70000 -j RETURN
 -A LINKWEIR-FORWARD -i lan0 -p tcp -g LINKWEIR-DECIDE
 -A LINKWEIR-FORWARD -i lan0 -p udp -g LINKWEIR-DECIDE
 -A LINKWEIR-FORWARD -o lan0 -p tcp -g LINKWEIR-DECIDE
@@ -359,8 +370,9 @@ COMMIT
 -A LINKWEIR-FORWARD -o wan0 -p udp -g LINKWEIR-DECIDE
 -A LINKWEIR-SAVE -m mark --mark 0x0/0x30000 -m connmark ! --mark 0x0/0x30000 -j RETURN
 -A LINKWEIR-SAVE -j CONNMARK --save-mark --nfmask 0xfff0000 --ctmask 0xfff0000
--A LINKWEIR-SAVE -p udp -m mark --mark 0x30000/0x70000 -j DROP
--A LINKWEIR-SAVE -p tcp -m tcp ! --tcp-flags RST RST -m mark --mark 0x30000/0x70000 -j DROP
+-A LINKWEIR-SAVE -m mark ! --mark 0x30000/0x70000 -j RETURN
+-A LINKWEIR-SAVE -p udp -j DROP
+-A LINKWEIR-SAVE -p tcp -m tcp ! --tcp-flags RST RST -j DROP
 -I FORWARD 1 -m comment --comment "linkweir gateway" -j LINKWEIR-FORWARD
 -I POSTROUTING 1 -m mark ! --mark 0x0/0xfff0000 -m comment --comment "linkweir gateway made chain" -j LINKWEIR-SAVE
 COMMIT
@@ -391,6 +403,7 @@ END"#
             .filter_map(|line| line.strip_prefix("-A LINKWEIR-FORWARD "))
             .collect();
         let expected = [
+            "-m mark --mark 0x0/0xfff -m connmark --mark 0x1/0x7 -j RETURN",
             "-s 2001:db8::/32 -j RETURN",
             "-d 2001:db8::/32 -j RETURN",
             "-p tcp -g LINKWEIR-DECIDE",

@@ -221,6 +221,22 @@ fn a_packet_that_waited_does_not_undo_a_decision() {
         "iptables-save -c -t mangle | grep -- '-A POSTROUTING -p udp'",
     );
     assert!(counted.starts_with("[6:"), "{counted}");
+    // Those that came when it was decided go by the first rule, and get no mark that would be saved again.
+    let first = "iptables-save -c -t mangle | grep -- '-A LINKWEIR-FORWARD -m mark'";
+    let went_by = net.must("g", first);
+    assert!(went_by.starts_with("[3:"), "{went_by}");
+
+    // What is not tracked is of no connection that passes: each packet is asked about.
+    net.must(
+        "g",
+        "iptables -t raw -A PREROUTING -p udp --dport 8080 -j NOTRACK",
+    );
+    let twice = format!(
+        "exec bash -c 'exec 3>/dev/udp/10.91.2.2/{PASS}
+         for datagram in 1 2; do echo $datagram >&3; sleep 0.1; done'"
+    );
+    net.must("c", &twice);
+    assert!(until(Duration::from_secs(5), || service.seen(PASS) == 2));
 
     // A datagram that is rejected is answered.
     let reject = format!("exec bash -c 'echo x >/dev/udp/10.91.2.2/{REJECTED}'");
