@@ -3,18 +3,26 @@
 //! Every four bytes that can be met when one looks at each `step`-th place of a pattern are known: those
 //! at its first `step` places. Where the text has others, no pattern begins at the `step` places before.
 //! What it says is never that there is a pattern: the automaton says that.
+//!
+//! Four bytes are known where each of two tables has their bit, by a hash of its own. For most of a text only the
+//! first table is read, for several places at a time, and all that is asked is whether any of them has its bit.
 
 /// Bytes that are inspected.
 const GRAM: usize = 4;
 /// The widest step that is of use: further apart, the automaton has more to do for each hit than is saved.
 const MAX_STEP: usize = 8;
 /// Places that are inspected before one asks what was seen.
-const AT_ONCE: usize = 4;
+const AT_ONCE: usize = 8;
 /// Bytes in which so many places lie, whatever the step.
-const BLOCK: usize = 32;
-/// Words of the filter: 64 KiB, of a size that is known here, so that no place needs a check. With 1000
-/// keywords one look in 300 at other text is a hit, with 10,000 one in 30.
-const WORDS: usize = 1 << 13;
+const BLOCK: usize = (AT_ONCE - 1) * MAX_STEP + GRAM;
+/// Bytes of a table, of a size that is known here, so that no place needs a check. With 1000 keywords the first
+/// table has the bit of one look in 140 at other text, and the second leaves one in 600.
+const BYTES: usize = 1 << 16;
+/// Bits of a byte, to be read: a shift by what a hash says takes longer.
+const BITS: [u8; 8] = [1, 2, 4, 8, 16, 32, 64, 128];
+/// Fibonacci hashing: the upper half of a product of 32 bits depends on all bits.
+const FIRST: u32 = 0x9E37_79B9;
+const SECOND: u32 = 0x85EB_CA6B;
 
 /// Places in a text at which a pattern may begin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,8 +36,8 @@ pub(super) struct Suspicion {
 /// What the beginnings of all patterns look like.
 #[derive(Debug, Clone)]
 pub(super) struct Filter {
-    /// A Bloom filter: two bits for each four bytes that are known, both in one word.
-    words: Box<[u64; WORDS]>,
+    first: Bits<FIRST>,
+    second: Bits<SECOND>,
     step: usize,
 }
 
@@ -41,22 +49,15 @@ impl Filter {
         if step == 0 {
             return None;
         }
-        let of = |pattern: &Vec<u8>| -> Vec<u32> {
-            let places = pattern.windows(GRAM).take(step);
-            places.filter_map(gram).collect()
-        };
-        let mut grams: Vec<u32> = patterns.iter().flat_map(of).collect();
-        grams.sort_unstable();
-        grams.dedup();
         let mut filter = Self {
-            words: Box::new([0; WORDS]),
+            first: Bits::default(),
+            second: Bits::default(),
             step,
         };
-        for gram in grams {
-            let hash = hash(gram);
-            let place = filter.place(hash);
-            if let Some(word) = filter.words.get_mut(place) {
-                *word |= 1 << first(hash) | 1 << second(hash);
+        for pattern in patterns {
+            for gram in pattern.windows(GRAM).take(step).filter_map(gram) {
+                filter.first.set(gram);
+                filter.second.set(gram);
             }
         }
         Some(filter)
@@ -82,57 +83,88 @@ impl Filter {
         let mut begin = from;
         loop {
             let places = text.get(begin + STEP - 1..).unwrap_or_default();
-            if let Some(block) = places.first_chunk::<BLOCK>() {
-                let at = |place: usize| block.get(place * STEP..).and_then(gram);
-                let seen = |place: usize| at(place).map_or(0, |gram| self.look(gram));
-                let seen = (0..AT_ONCE).fold(0, |all, place| all | seen(place));
-                if seen & 1 == 0 {
-                    begin += AT_ONCE * STEP;
-                    continue;
-                }
-            }
-            let Some(gram) = gram(places) else {
-                return Suspicion { begin, end: None };
+            let Some(block) = places.first_chunk::<BLOCK>() else {
+                return self.find_one_by_one(places, begin, STEP);
             };
-            if self.look(gram) & 1 != 0 {
-                let end = Some(begin + STEP);
-                return Suspicion { begin, end };
+            let at = |place: usize| block.get(place * STEP..).and_then(gram);
+            let seen = |place: usize| at(place).map_or(0, |gram| self.first.look(gram));
+            if (0..AT_ONCE).fold(0, |all, place| all | seen(place)) != 0
+                && let Some(place) = self.first_known(block, STEP)
+            {
+                return Suspicion::at(begin + place * STEP, STEP);
             }
-            begin += STEP;
+            begin += AT_ONCE * STEP;
         }
     }
 
-    /// Whether four bytes may be known: the lowest bit.
+    /// The first place of a block at which four bytes are known.
+    #[cold]
+    #[inline(never)]
+    fn first_known(&self, block: &[u8; BLOCK], step: usize) -> Option<usize> {
+        let at = |place: &usize| block.get(place * step..).and_then(gram);
+        (0..AT_ONCE).find(|place| at(place).is_some_and(|gram| self.knows(gram)))
+    }
+
+    /// The last places of a text, from `begin` on.
+    fn find_one_by_one(&self, mut places: &[u8], mut begin: usize, step: usize) -> Suspicion {
+        while let Some(gram) = gram(places) {
+            if self.knows(gram) {
+                return Suspicion::at(begin, step);
+            }
+            places = places.get(step..).unwrap_or_default();
+            begin += step;
+        }
+        Suspicion { begin, end: None }
+    }
+
+    /// Whether four bytes may be known.
     #[inline]
-    fn look(&self, gram: u32) -> u64 {
-        let hash = hash(gram);
-        let word = self.words.get(self.place(hash)).copied().unwrap_or(0);
-        word >> first(hash) & word >> second(hash)
+    fn knows(&self, gram: u32) -> bool {
+        self.first.look(gram) != 0 && self.second.look(gram) != 0
+    }
+}
+
+impl Suspicion {
+    /// At `step` places from `begin` on.
+    const fn at(begin: usize, step: usize) -> Self {
+        Self {
+            begin,
+            end: Some(begin + step),
+        }
+    }
+}
+
+/// A bit for each four bytes, by a hash of them.
+#[derive(Debug, Clone)]
+struct Bits<const HASH: u32>(Box<[u8; BYTES]>);
+
+impl<const HASH: u32> Default for Bits<HASH> {
+    fn default() -> Self {
+        Self(Box::new([0; BYTES]))
+    }
+}
+
+impl<const HASH: u32> Bits<HASH> {
+    fn set(&mut self, gram: u32) {
+        let (place, bit) = Self::place(gram);
+        if let Some(byte) = self.0.get_mut(place) {
+            *byte |= bit;
+        }
+    }
+
+    /// The bit of four bytes where it is set, else 0.
+    #[inline]
+    fn look(&self, gram: u32) -> u8 {
+        let (place, bit) = Self::place(gram);
+        self.0.get(place).copied().unwrap_or(0) & bit
     }
 
     #[inline]
-    #[expect(clippy::cast_possible_truncation, reason = "13 bits")]
-    const fn place(&self, hash: u64) -> usize {
-        // As many bits as number the words.
-        (hash >> (u64::BITS - WORDS.trailing_zeros())) as usize
+    fn place(gram: u32) -> (usize, u8) {
+        let hash = gram.wrapping_mul(HASH);
+        let bit = BITS.get((hash >> 13 & 7) as usize).copied().unwrap_or(0);
+        ((hash >> 16) as usize, bit)
     }
-}
-
-/// Fibonacci hashing: the upper half of a product depends on all bits.
-#[inline]
-const fn hash(gram: u32) -> u64 {
-    (gram as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15)
-}
-
-/// Bits of a word, from bits of the hash that do not choose the word.
-#[inline]
-const fn first(hash: u64) -> u64 {
-    hash >> 42 & 63
-}
-
-#[inline]
-const fn second(hash: u64) -> u64 {
-    hash >> 36 & 63
 }
 
 /// Four bytes as a number in which upper and lower case of ASCII are the same (and other pairs too).
