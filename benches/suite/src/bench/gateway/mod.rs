@@ -125,7 +125,7 @@ fn measure(plan: &Plan, dir: &Path) -> Outcome {
         let all = rounds.of(&site, rows)?;
         downloads::table("2 MB downloads, offloads as on a host", &all);
         let rows = ROWS.iter().filter(|row| asked(row.word));
-        targets.extend(rows.filter_map(|row| rows::target(row, &all)));
+        targets.extend(rows.filter_map(|row| rows::target("", row, row.how.least, &all)));
         targets.push(rows::no_drop("2 MB downloads", &all));
     }
     if asked("sweep") && socket.is_some() {
@@ -161,6 +161,8 @@ fn measure(plan: &Plan, dir: &Path) -> Outcome {
         let site = Site::new(links, &dir.join("cable"))?;
         let all = rounds.of(&site, ROWS.iter().filter(|row| row.how.on_cable))?;
         downloads::table("the same in packets of 1448 bytes, offloads off", &all);
+        let target = |row| rows::target("1448-byte packets, ", row, row.how.least_on_cable, &all);
+        targets.extend(ROWS.iter().filter_map(target));
         targets.push(rows::no_drop("1448-byte packets", &all));
     }
     if asked("far") {
