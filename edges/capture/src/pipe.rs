@@ -34,7 +34,8 @@ pub(crate) struct Pipe {
 impl Pipe {
     /// Standard input, without the buffer of the standard library.
     pub(crate) fn stdin(manners: Manners) -> io::Result<Self> {
-        let file = io::stdin().as_fd().try_clone_to_owned()?.into();
+        let file = File::from(io::stdin().as_fd().try_clone_to_owned()?);
+        linkweir_sys::widen_pipe(&file);
         Ok(Self { file, manners })
     }
 
@@ -44,6 +45,7 @@ impl Pipe {
             .read(true)
             .custom_flags(NONBLOCK)
             .open(path)?;
+        linkweir_sys::widen_pipe(&file);
         Ok(Self { file, manners })
     }
 }

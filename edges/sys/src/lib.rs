@@ -8,6 +8,7 @@
 )]
 
 mod libpcap;
+mod pipe;
 mod socket;
 pub mod wait;
 
@@ -27,3 +28,4 @@ pub mod xdp;
 
 pub use bpf::{BpfError, BpfFilter};
 pub use lock::{open_without_waiting, rename_new, try_lock};
+pub use pipe::widen_pipe;
