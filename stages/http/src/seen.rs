@@ -3,16 +3,13 @@
 /// Fingerprints a set holds: with 16 bytes each, one cache line.
 const WAYS: usize = 4;
 
-/// One remembered fingerprint; a tag of zero is "nothing".
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Entry {
-    /// The low half of the fingerprint, never zero.
-    tag: u32,
-    /// Milliseconds of capture time modulo 2^32 (49 days); the lowest bit says whether there is a
-    /// second note.
-    stamp: u32,
-    notes: [u32; 2],
-}
+/// One remembered fingerprint: tag, stamp, and two notes. The tag is the low half of the fingerprint, never zero; a tag
+/// of zero is "nothing". The stamp is in milliseconds of capture time modulo 2^32 (49 days); its lowest bit says whether
+/// there is a second note.
+///
+/// An array, because memory for arrays of zeros comes from the kernel untouched: to write all of the cache took a third
+/// of a short run.
+type Entry = [u32; 4];
 
 /// What is remembered of a fingerprint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,17 +32,14 @@ pub(crate) struct Seen {
 pub(crate) struct SeenCache {
     sets: Vec<[Entry; WAYS]>,
     window_ms: u32,
+    /// Sets from the first one on whose memory is in use.
+    taken: usize,
 }
 
-const HAS_SECOND: u32 = 1;
+/// Sets whose memory is taken with each message.
+const TAKEN: usize = 8;
 
-/// No fingerprint. Not all zero, so that the memory is written when it is made: a run that uses
-/// more of the cache does not use more memory.
-const EMPTY: Entry = Entry {
-    tag: 0,
-    stamp: HAS_SECOND,
-    notes: [0; 2],
-};
+const HAS_SECOND: u32 = 1;
 
 #[expect(clippy::cast_possible_truncation, reason = "the low half is the tag")]
 const fn tag_of(fingerprint: u64) -> u32 {
@@ -58,8 +52,9 @@ impl SeenCache {
     pub(crate) fn new(entries: usize, window_ms: u32) -> Self {
         let sets = entries.div_ceil(WAYS).clamp(1, 1 << 28).next_power_of_two();
         Self {
-            sets: vec![[EMPTY; WAYS]; sets],
+            sets: vec![[Entry::default(); WAYS]; sets],
             window_ms,
+            taken: 0,
         }
     }
 
@@ -70,8 +65,8 @@ impl SeenCache {
     }
 
     #[inline]
-    const fn age(entry: &Entry, now_ms: u32) -> u32 {
-        (now_ms & !HAS_SECOND).wrapping_sub(entry.stamp & !HAS_SECOND)
+    const fn age(stamp: u32, now_ms: u32) -> u32 {
+        (now_ms & !HAS_SECOND).wrapping_sub(stamp & !HAS_SECOND)
     }
 
     /// What was remembered of `fingerprint` within the window before `now_ms`.
@@ -80,38 +75,35 @@ impl SeenCache {
     pub(crate) fn get(&self, home: u32, fingerprint: u64, now_ms: u32) -> Option<Seen> {
         let set = self.sets.get(self.set_of(home))?;
         let tag = tag_of(fingerprint);
-        let entry = set
+        let &[_, stamp, note, second] = set
             .iter()
-            .find(|e| e.tag == tag && Self::age(e, now_ms) <= self.window_ms)?;
-        let [note, second] = entry.notes;
+            .find(|[t, stamp, ..]| *t == tag && Self::age(*stamp, now_ms) <= self.window_ms)?;
         Some(Seen {
             note,
-            second: (entry.stamp & HAS_SECOND != 0).then_some(second),
+            second: (stamp & HAS_SECOND != 0).then_some(second),
         })
     }
 
     /// Remembers `fingerprint` at `now_ms`, as the newest of its home.
     #[inline]
     pub(crate) fn put(&mut self, home: u32, fingerprint: u64, now_ms: u32, seen: Seen) {
+        // A run with more connections must not use more memory, so all of it is written, but little by little.
+        if let Some(set) = self.sets.get_mut(self.taken) {
+            *set = std::hint::black_box(*set);
+            self.taken += TAKEN;
+        }
         let at = self.set_of(home);
         let Some(set) = self.sets.get_mut(at) else {
             return;
         };
         let tag = tag_of(fingerprint);
-        let place = set
-            .iter()
-            .position(|entry| entry.tag == tag)
-            .unwrap_or(WAYS - 1);
+        let place = set.iter().position(|[t, ..]| *t == tag).unwrap_or(WAYS - 1);
         if let Some(newer) = set.get_mut(..=place) {
             newer.rotate_right(1);
         }
         let stamp = now_ms & !HAS_SECOND | u32::from(seen.second.is_some());
         let [newest, ..] = set;
-        *newest = Entry {
-            tag,
-            stamp,
-            notes: [seen.note, seen.second.unwrap_or(0)],
-        };
+        *newest = [tag, stamp, seen.note, seen.second.unwrap_or(0)];
     }
 }
 
