@@ -425,6 +425,10 @@ impl<K: RecordKind, E: Encoder<K>> Sink<K> for LineSink<K, E> {
             }
         }
         self.records += batch.len() as u64;
+        // Whoever reads a stream sees at once that there are records.
+        if self.arrived == 0 && !self.series.is_file() && self.buffered > 0 {
+            return self.write_buffer();
+        }
         Ok(())
     }
 

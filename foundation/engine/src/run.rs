@@ -252,7 +252,13 @@ impl<'s, T: Stage> Run<'s, T> {
             if is_idle && directive == Directive::Continue {
                 directive = Directive::Flush;
             }
-            if self.records.len() >= BATCH_RECORDS || directive != Directive::Continue {
+            // The first ones do not wait for others: somebody may be looking. A sorter keeps them in any case.
+            let enough = if self.report.records == 0 && self.sorter.is_none() {
+                1
+            } else {
+                BATCH_RECORDS
+            };
+            if self.records.len() >= enough || directive != Directive::Continue {
                 self.hand_over()?;
             }
             if self.records.is_empty() {

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use linkweir_engine::{
-    Batch, Directive, DispatchState, Frame, FrameRef, Limit, NoOutput, Outputs, Port, Route,
+    Batch, Directive, DispatchState, Frame, FrameRef, Limit, NoOutput, Outputs, Port, Route, Run,
     RunError, Sink, SinkError, Source, SourceError, SourceEvent, Splitter, Stage, TableFill,
     Workers, WorkersReport, distribute, run_workers,
 };
@@ -304,4 +304,23 @@ fn a_worker_that_has_stopped_holds_nobody_up() {
         outcome,
         Err(RunError::Output(NoOutput::ClosedPipe))
     ));
+}
+
+#[test]
+fn the_first_records_do_not_wait_for_others() {
+    let sink = Collect::default();
+    let times = Rc::clone(&sink.times);
+    let mut outputs = Outputs::default();
+    outputs.add("it", Box::new(sink));
+    let mut stage = Mirror::default();
+    let source = MemorySource::new(&frames(), LinkType::ETHERNET, 10);
+    let mut written = Vec::new();
+    let run = Run::new(&mut stage, &mut outputs, Limit::default());
+    let (_, outcome) = run.drive(source, |_, _| {
+        written.push(times.borrow().len());
+        Directive::Continue
+    });
+    outcome.unwrap();
+    // Asked before each batch is handed over.
+    assert_eq!(written.first_chunk(), Some(&[0, 10, 10]));
 }

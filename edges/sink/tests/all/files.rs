@@ -434,8 +434,7 @@ fn a_full_device_is_an_error_with_its_name() {
         return;
     }
     let mut sink = open(Path::new("/dev/full"), None).unwrap();
-    sink.write(&batch(0..1)).unwrap();
-    let error = sink.flush().unwrap_err();
+    let error = sink.write(&batch(0..1)).unwrap_err();
     assert!(matches!(&error, SinkError::Io { destination, .. } if destination == "/dev/full"));
     assert!(
         error.to_string().starts_with("/dev/full: No space left"),
@@ -549,4 +548,26 @@ fn a_closed_pipe_is_no_failure_of_the_disk() {
     assert!(matches!(sink.finish(), Err(SinkError::ClosedPipe)));
     assert_eq!(sink.losses().count, 0, "nobody wants them");
     assert_eq!(records.len(), 5000);
+}
+
+#[test]
+fn the_first_records_of_a_stream_do_not_wait() {
+    use std::os::fd::AsRawFd;
+    let (mut reader, writer) = std::io::pipe().unwrap();
+    let name = format!("/dev/fd/{}", writer.as_raw_fd());
+    let mut sink =
+        open_sink::<HttpKind>(&name, Some(Format::Csv), OutputOptions::default()).unwrap();
+    sink.write(&batch(0..1)).unwrap();
+    drop(writer);
+    // Nothing was flushed, and nothing is finished.
+    let mut first = vec![0; 4096];
+    let got = reader.read(&mut first).unwrap();
+    let methods = |text: &[u8]| text.windows(3).filter(|word| word == b"GET").count();
+    assert_eq!(methods(&first[..got]), 1);
+    sink.write(&batch(1..3)).unwrap();
+    sink.finish().unwrap();
+    drop(sink);
+    let mut rest = Vec::new();
+    reader.read_to_end(&mut rest).unwrap();
+    assert_eq!(methods(&rest), 2);
 }
