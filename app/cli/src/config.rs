@@ -38,7 +38,10 @@ const MAX_BYTES: u64 = 1 << 20;
 pub(crate) fn parse(words: impl Iterator<Item = OsString>) -> Result<Cli, Refused> {
     let words: Vec<OsString> = words.collect();
     let Some(path) = config_path(&words) else {
-        return Ok(Cli::try_parse_from(words)?);
+        return match Cli::measuring(&words) {
+            Some(cli) => Ok(cli),
+            None => Ok(Cli::try_parse_from(words)?),
+        };
     };
     let command = Cli::command();
     let Some((at, stage)) = words
