@@ -1,6 +1,7 @@
 //! `cargo xtask bench`: speed and memory beside other programs. One harness, and a table for each bench.
 
 mod captures;
+mod compressed;
 mod flows;
 mod gateway;
 pub(crate) mod harness;
