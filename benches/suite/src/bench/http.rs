@@ -11,6 +11,7 @@ use super::harness::{
 };
 use super::programs::{self, Over, Programs, Ran, Run, SLOW_ROUNDS, Series, over};
 use super::repeat::head;
+use super::workers::{Measured, by_clock};
 use crate::Outcome;
 use crate::shell::{self, Options, grouped, root};
 use anyhow::{Context as _, Result, bail};
@@ -183,6 +184,11 @@ fn compare(captures: &Captures, dir: &Path, runs: usize) -> Outcome {
     let piped = rounds("through a pipe", &PIPED, runs.min(3), |_, row, _| {
         repeated(&programs, &captures.mix, row.how).map(Some)
     })?;
+    let measured = Measured {
+        command: "http",
+        format: "text",
+    };
+    let many = by_clock(&programs, measured, ("mix", &captures.mix), runs)?;
     let starts = Runs::measure(STARTS, "first record", |_| {
         first_record(&linkweir, &captures.small)
     })?;
@@ -235,6 +241,7 @@ fn compare(captures: &Captures, dir: &Path, runs: usize) -> Outcome {
         dir,
         runs,
     )?);
+    targets.extend(many);
     verdict(&targets)
 }
 

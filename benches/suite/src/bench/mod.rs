@@ -13,6 +13,7 @@ mod programs;
 mod repeat;
 mod sinks;
 mod web;
+mod workers;
 
 use crate::{Outcome, usage};
 

@@ -10,6 +10,7 @@ use super::harness::{
     verdict,
 };
 use super::programs::{self, Programs, Run, SLOW_ROUNDS, Series, cpu_s, mpps};
+use super::workers::{Measured, by_clock};
 use crate::Outcome;
 use crate::shell::{self, Options, grouped};
 use anyhow::{Context as _, Result};
@@ -85,11 +86,18 @@ fn compare(
     let (of_few, of_many) = (on(few)?, on(&many)?);
     table_one(&[(few, &of_few), (&many, &of_many)]);
     let same = workers(programs, few, &many)?;
+    let measured = Measured {
+        command: "flows",
+        format: "jsonl",
+    };
+    let many_workers = by_clock(programs, measured, (&few.name, &few.file), runs)?;
     if few.file.path.starts_with(&plan.dir) && !plan.keep {
         std::fs::remove_file(&few.file.path)?;
     }
     let million = growth::run(programs, &plan.dir, plan.keep, is_short)?;
-    verdict(&targets(&of_few, &of_many, million, &same))
+    let mut targets = targets(&of_few, &of_many, million, &same);
+    targets.extend(many_workers);
+    verdict(&targets)
 }
 
 /// All targets, in the order in which they are promised; `million` is the peak memory of a million
