@@ -20,7 +20,7 @@ pub fn precise_waits() -> io::Result<()> {
 
 /// Gives this thread real-time priority (`SCHED_FIFO`): it runs whenever it wants to, before every
 /// ordinary program. It has to sleep now and then: the kernel stops who takes more than 95 % of a
-/// second, for the rest of it.
+/// second, for the rest of it. Threads that it starts later are ordinary ones.
 ///
 /// # Errors
 /// `PermissionDenied` without `CAP_SYS_NICE` or a limit that allows it (`RLIMIT_RTPRIO`).
@@ -28,8 +28,9 @@ pub fn realtime() -> io::Result<()> {
     let parameters = libc::sched_param {
         sched_priority: PRIORITY,
     };
+    let policy = libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK;
     // SAFETY: `parameters` is readable; 0 is the calling thread.
-    if unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const parameters) } == 0 {
+    if unsafe { libc::sched_setscheduler(0, policy, &raw const parameters) } == 0 {
         Ok(())
     } else {
         Err(io::Error::last_os_error())
@@ -42,11 +43,16 @@ mod tests {
 
     #[test]
     fn a_thread_may_ask_for_both() {
-        let asked = std::thread::spawn(|| {
+        // SAFETY: takes a number, 0 for the calling thread.
+        let policy = || unsafe { libc::sched_getscheduler(0) };
+        let asked = std::thread::spawn(move || {
             precise_waits().unwrap();
             match realtime() {
-                // SAFETY: takes a number, 0 for the calling thread.
-                Ok(()) => assert_eq!(unsafe { libc::sched_getscheduler(0) }, libc::SCHED_FIFO),
+                Ok(()) => {
+                    assert_eq!(policy() & !libc::SCHED_RESET_ON_FORK, libc::SCHED_FIFO);
+                    let later = std::thread::spawn(policy).join().unwrap();
+                    assert_eq!(later, libc::SCHED_OTHER);
+                }
                 Err(error) => assert_eq!(error.kind(), io::ErrorKind::PermissionDenied),
             }
         });

@@ -89,6 +89,12 @@ pub(crate) fn run(args: &LoadArgs) -> anyhow::Result<Exit> {
     let next_hop = clients::next_hop(args, &target, &population)?;
     clients::keep_the_kernel_out(args, interface, &target)?;
     let pcap = open_pcap(args)?;
+    // Whoever has given up its privileges may not ask for it.
+    if args.sending.rt
+        && let Err(error) = priority::realtime()
+    {
+        warn(&format!("no real-time priority (CAP_SYS_NICE): {error}"));
+    }
     outputs::give_up_privileges(&Restrict {
         writable: written_directories(args),
         ..Restrict::default()
@@ -150,7 +156,9 @@ pub(crate) fn run(args: &LoadArgs) -> anyhow::Result<Exit> {
             linkweir_record::human::thousands(runner.stage.population().len().into())
         ));
     }
-    keep_time(args);
+    if let Err(error) = priority::precise_waits() {
+        warn(&format!("timers may be 50 us late: {error}"));
+    }
     let begin = match &mut runner.link {
         None => timestamp() + HEAD_START,
         Some(link) => agree(link, args.output.quiet)?,
@@ -228,18 +236,6 @@ fn lookout(args: &LoadArgs, view: LoadView, link: Option<&Link<'_>>) -> anyhow::
         None => own,
     };
     Lookout::start(board, interval)
-}
-
-/// What the thread needs to be in time.
-fn keep_time(args: &LoadArgs) {
-    if let Err(error) = priority::precise_waits() {
-        warn(&format!("timers may be 50 us late: {error}"));
-    }
-    if args.sending.rt
-        && let Err(error) = priority::realtime()
-    {
-        warn(&format!("no real-time priority (CAP_SYS_NICE): {error}"));
-    }
 }
 
 /// What the run writes, with the flag that named it.

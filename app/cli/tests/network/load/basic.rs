@@ -101,6 +101,23 @@ fn few_clients_use_their_ports_again_and_again() {
 }
 
 #[test]
+fn real_time_priority_is_had_where_it_may_be() {
+    let Some(site) = Site::open(&[]) else {
+        return;
+    };
+    let may = std::thread::spawn(|| linkweir_sys::schedule::realtime().is_ok());
+    let load = site.load(
+        "rt",
+        &url("/small"),
+        "--clients 10.128.0.0/24 --arrivals constant:100 --sessions 20 --rt",
+    );
+    load.completes(20);
+    if may.join().unwrap() && !site.net.is_unprivileged() {
+        assert!(!load.stderr.contains("real-time"), "{}", load.stderr);
+    }
+}
+
+#[test]
 fn the_server_asks_for_clients_on_the_link() {
     let Some(site) = Site::open(&[]) else { return };
     for (third, mac) in [(7, "virtual"), (10, "per-client")] {
