@@ -12,6 +12,7 @@ mod port;
 mod receiver;
 mod sender;
 
+pub use linkweir_sys::ingress::Unwanted;
 pub use options::PortError;
 pub use options::{PortOptions, SenderKind};
 pub use port::{Port, PortCounts};

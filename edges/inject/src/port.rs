@@ -1,8 +1,10 @@
 //! [`Port`]: an interface, opened for sending and receiving.
 
+use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
+use linkweir_sys::ingress::{IngressDrop, Unwanted};
 use linkweir_sys::interface;
 use linkweir_sys::wait::wall_clock_ns;
 use linkweir_wire::Timestamp;
@@ -33,8 +35,11 @@ pub struct PortCounts {
 #[derive(Debug)]
 pub struct Port {
     name: String,
+    index: u32,
     mac: [u8; 6],
     mtu: u32,
+    /// What the stack of this machine does not see.
+    dropped: Option<IngressDrop>,
     sender: Sender,
     receiver: Receiver,
     sent: Sent,
@@ -76,7 +81,9 @@ impl Port {
         Ok(Self {
             mtu: interface::mtu_of(&name).unwrap_or(1500),
             name,
+            index: found.index,
             mac,
+            dropped: None,
             sender,
             receiver,
             sent: Sent::default(),
@@ -84,6 +91,17 @@ impl Port {
             last_arrival: Timestamp::ZERO,
             notes,
         })
+    }
+
+    /// From now on only the ports (and captures) of this interface take the packets that are unwanted here; the
+    /// stack of this machine, which would look for a route for each of them, does not see them.
+    ///
+    /// # Errors
+    /// Where the kernel has no such means or does not allow it ([`IngressDrop::attach`]): the stack sees them, and all
+    /// else is the same.
+    pub fn keep_from_stack(&mut self, unwanted: &Unwanted<'_>) -> io::Result<()> {
+        self.dropped = Some(IngressDrop::attach(self.index, unwanted)?);
+        Ok(())
     }
 
     /// The hardware address of the interface.
@@ -192,7 +210,7 @@ impl Port {
         Ok(taken)
     }
 
-    fn fault(&self, error: std::io::Error) -> PortError {
+    fn fault(&self, error: io::Error) -> PortError {
         PortError::of(error, "receiving", &self.name, Some(self.receiver.socket()))
     }
 

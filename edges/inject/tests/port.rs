@@ -13,7 +13,7 @@
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use linkweir_inject::{Checksum, Port, PortError, PortOptions, SenderKind};
+use linkweir_inject::{Checksum, Port, PortError, PortOptions, SenderKind, Unwanted};
 use linkweir_sys::wait::wall_clock_ns;
 use linkweir_testkit::conversation::Side;
 use linkweir_testkit::netns::{Running, SERVER, Wire, interface};
@@ -196,6 +196,59 @@ fn what_is_no_load_is_left_out() {
     assert!(take(&mut load, 1) == [tcp.clone()]);
     let came = take(&mut everything, 2);
     assert!(came.contains(&udp) && came.contains(&tcp));
+}
+
+#[test]
+fn what_is_kept_from_the_stack_comes_all_the_same() {
+    if !is_inside("what_is_kept_from_the_stack_comes_all_the_same") {
+        return;
+    }
+    veth("a0", "b0");
+    ip("addr add 10.0.0.9/24 dev b0");
+    let (mut a, mut b) = (
+        open("a0", SenderKind::Packet),
+        open("b0", SenderKind::Packet),
+    );
+    let to = |address: &str| {
+        let frame = TcpFrame {
+            dst_mac: b.mac(),
+            ..TcpFrame::new("10.0.0.1:80".parse().unwrap(), address.parse().unwrap())
+        };
+        frame.to_vec()
+    };
+    let (client, own) = (to("10.0.0.2:1024"), to("10.0.0.9:1024"));
+    let mut heard = |b: &mut Port, frame: &[u8]| {
+        let before = packets_of_the_stack();
+        a.send([frame]).unwrap();
+        assert!(take(b, 1) == [frame]);
+        packets_of_the_stack() - before
+    };
+    assert_eq!(heard(&mut b, &client), 1);
+    let unwanted = Unwanted {
+        source: "10.0.0.1".parse().unwrap(),
+        destinations: &[("10.0.0.0".parse().unwrap(), 24)],
+        except: &["10.0.0.9".parse().unwrap()],
+    };
+    if let Err(error) = b.keep_from_stack(&unwanted) {
+        println!("SKIPPED: keep_from_stack: {error}");
+        return;
+    }
+    assert_eq!([heard(&mut b, &client), heard(&mut b, &own)], [0, 1]);
+    drop(b);
+    assert_eq!(heard(&mut open("b0", SenderKind::Packet), &client), 1);
+}
+
+/// IPv4 packets that IP has received, those for others too.
+fn packets_of_the_stack() -> u64 {
+    let all = std::fs::read_to_string("/proc/thread-self/net/snmp").unwrap();
+    let mut lines = all.lines().filter_map(|line| line.strip_prefix("Ip: "));
+    let (names, values) = (lines.next().unwrap(), lines.next().unwrap());
+    let mut both = names.split(' ').zip(values.split(' '));
+    both.find(|(name, _)| *name == "InReceives")
+        .unwrap()
+        .1
+        .parse()
+        .unwrap()
 }
 
 #[test]

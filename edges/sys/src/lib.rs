@@ -7,6 +7,7 @@
     reason = "this crate exists to hold the project's unsafe code behind safe types"
 )]
 
+mod ebpf;
 mod libpcap;
 mod pipe;
 mod socket;
@@ -14,6 +15,7 @@ pub mod wait;
 
 pub mod bpf;
 pub mod cbpf;
+pub mod ingress;
 pub mod interface;
 mod lock;
 pub mod mapped_file;

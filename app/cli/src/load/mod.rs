@@ -82,12 +82,13 @@ pub(crate) fn run(args: &LoadArgs) -> anyhow::Result<Exit> {
     }
     let work = schedule::read(args, &target)?;
     let interface = args.link.interface.as_deref().unwrap_or_default();
-    let port = open_port(args, interface)?;
+    let mut port = open_port(args, interface)?;
     let link = Link::open(&args.roles, &terms(args)?, &stop)?;
     let share = link.as_ref().map_or(Share::ALL, Link::share);
     let population = clients::population(args, &target, share, port.mac())?;
     let next_hop = clients::next_hop(args, &target, &population)?;
     clients::keep_the_kernel_out(args, interface, &target)?;
+    clients::keep_from_stack(args, &target, &mut port)?;
     let pcap = open_pcap(args)?;
     // Whoever has given up its privileges may not ask for it.
     if args.sending.rt

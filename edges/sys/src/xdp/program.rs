@@ -1,9 +1,10 @@
 //! The program on the interface, and the map from queues to sockets.
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
 use super::XdpSocket;
+use crate::ebpf::{self, Extended, bpf, number, op, open};
 
 /// Where the program runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,25 +34,6 @@ pub(super) fn stamp(bytes: [u8; STAMP_BYTES]) -> Option<u64> {
     let (time, magic) = bytes.split_first_chunk::<8>()?;
     let magic = magic.first_chunk::<8>()?;
     (u64::from_ne_bytes(*magic) == MAGIC).then_some(u64::from_ne_bytes(*time))
-}
-
-/// `struct bpf_insn`: code, registers (destination low), offset, constant.
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct Extended {
-    code: u8,
-    registers: u8,
-    offset: i16,
-    constant: i32,
-}
-
-const fn op(code: u8, destination: u8, source: u8, offset: i16, constant: i32) -> Extended {
-    Extended {
-        code,
-        registers: destination | source << 4,
-        offset,
-        constant,
-    }
 }
 
 /// The program: stamps the frame if the driver leaves room for it, then redirects it to the socket
@@ -112,53 +94,12 @@ struct MapCreate {
 }
 
 #[repr(C)]
-struct ProgramLoad {
-    kind: u32,
-    count: u32,
-    instructions: u64,
-    license: u64,
-    log_level: u32,
-    log_size: u32,
-    log: u64,
-}
-
-#[repr(C)]
-struct LinkCreate {
-    program: u32,
-    interface: u32,
-    attach_type: u32,
-    flags: u32,
-}
-
-#[repr(C)]
 struct MapUpdate {
     map: u32,
     _padding: u32,
     key: u64,
     value: u64,
     flags: u64,
-}
-
-/// `bpf(2)`; pointers in the attributes must be good for the call.
-fn bpf<T>(command: i32, attributes: &T) -> io::Result<i32> {
-    let attributes: *const T = attributes;
-    // SAFETY: `size_of::<T>()` bytes are readable; what is behind them counts as zero.
-    let result = unsafe { libc::syscall(libc::SYS_bpf, command, attributes, size_of::<T>()) };
-    if result < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    Ok(i32::try_from(result).unwrap_or(-1))
-}
-
-/// `bpf(2)` for a command that opens a descriptor.
-fn open<T>(command: i32, attributes: &T) -> io::Result<OwnedFd> {
-    let fd = bpf(command, attributes)?;
-    // SAFETY: a descriptor that has just been opened and that nobody else has.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
-}
-
-fn number(fd: &OwnedFd) -> u32 {
-    fd.as_raw_fd().cast_unsigned()
 }
 
 impl XdpProgram {
@@ -171,8 +112,6 @@ impl XdpProgram {
     /// takes none.
     pub fn attach(interface: u32, queues: u32, how: Attach) -> io::Result<Self> {
         const MAP_CREATE: i32 = 0;
-        const PROG_LOAD: i32 = 5;
-        const LINK_CREATE: i32 = 28;
         const XSKMAP: u32 = 17;
         const XDP: u32 = 6;
         const ATTACH_XDP: u32 = 37;
@@ -187,32 +126,12 @@ impl XdpProgram {
             },
         )?;
         let instructions = program(map.as_raw_fd());
-        let license = c"Dual MIT/GPL";
-        let loaded = open(
-            PROG_LOAD,
-            &ProgramLoad {
-                kind: XDP,
-                count: u32::try_from(instructions.len()).unwrap_or(0),
-                instructions: instructions.as_ptr().expose_provenance() as u64,
-                license: license.as_ptr().expose_provenance() as u64,
-                log_level: 0,
-                log_size: 0,
-                log: 0,
-            },
-        )?;
+        let loaded = ebpf::load(XDP, &instructions)?;
         let flags = match how {
             Attach::Generic => 1 << 1,
             Attach::Driver => 1 << 2,
         };
-        let link = open(
-            LINK_CREATE,
-            &LinkCreate {
-                program: number(&loaded),
-                interface,
-                attach_type: ATTACH_XDP,
-                flags,
-            },
-        )?;
+        let link = ebpf::link(&loaded, interface, ATTACH_XDP, flags)?;
         Ok(Self { map, _link: link })
     }
 
