@@ -11,9 +11,8 @@ use crate::stage::FlowsStage;
 impl FlowsStage {
     /// Writes the final record of a flow, and before it the last partial one where there are any.
     pub(crate) fn write(&mut self, slot: u32, state: Option<FlowState>, out: &mut FlowBatch) {
-        let Some(mut row) = self.row(slot) else {
-            return;
-        };
+        let mut row = FlowRow::default();
+        self.fill(slot, &mut row);
         if let Some(flow) = self.flows.get(slot)
             && self
                 .partial
@@ -25,7 +24,7 @@ impl FlowsStage {
         if let Some(flow) = self.flows.get(slot) {
             row.state = state.unwrap_or_else(|| flow.state_at(self.now, &self.timeouts));
         }
-        self.push(slot, row, out);
+        self.push(slot, &mut row, out);
     }
 
     /// Writes a partial record where the period is over and something came in it. Called before a
@@ -43,9 +42,8 @@ impl FlowsStage {
         }
         // Periods count from the flow's first packet.
         let next = start + now.saturating_sub(start) / period * period;
-        let Some(row) = self.row(slot) else {
-            return;
-        };
+        let mut row = FlowRow::default();
+        self.fill(slot, &mut row);
         let has_news = self
             .partial
             .get(partial)
@@ -67,25 +65,24 @@ impl FlowsStage {
         part.take(&mut row, next_ns);
         row.extent = Extent::Partial;
         row.state = FlowState::Open;
-        self.push(slot, row, out);
+        self.push(slot, &mut row, out);
     }
 
-    /// The numbers of a flow so far, as of the whole.
-    fn row(&self, slot: u32) -> Option<FlowRow> {
-        let flow = self.flows.get(slot)?;
-        let mut row = FlowRow {
-            flow_id: flow.key.id(flow.start_ns),
-            first_ns: flow.start_ns,
-            last_ns: flow.last_ns,
-            start_ns: flow.start_ns,
-            protocol: flow.protocol(),
-            has_syn: flow.has_syn(),
-            vlan: flow.vlan(),
-            evidence: flow.evidence,
-            application: "unknown",
-            history: flow.history,
-            ..FlowRow::default()
+    /// Fills an empty record with the numbers of a flow so far, as of the whole.
+    fn fill(&self, slot: u32, row: &mut FlowRow) {
+        let Some(flow) = self.flows.get(slot) else {
+            return;
         };
+        row.flow_id = flow.key.id(flow.start_ns);
+        row.first_ns = flow.start_ns;
+        row.last_ns = flow.last_ns;
+        row.start_ns = flow.start_ns;
+        row.protocol = flow.protocol();
+        row.has_syn = flow.has_syn();
+        row.vlan = flow.vlan();
+        row.evidence = flow.evidence;
+        row.application = "unknown";
+        row.history = flow.history;
         let [client, server] = &flow.directions;
         for (direction, side, is_client) in [
             (client, &mut row.client, true),
@@ -114,17 +111,16 @@ impl FlowsStage {
             .get(server.extras)
             .and_then(|extras| extras.syn_ack_at)
             .unwrap_or(flow.syn_ack_at);
-        handshake(flow, syn_ack_at, &mut row);
-        self.layer7.fill(flow.layer7, &mut row);
-        Some(row)
+        handshake(flow, syn_ack_at, row);
+        self.layer7.fill(flow.layer7, row);
     }
 
-    fn push(&mut self, slot: u32, mut row: FlowRow, out: &mut FlowBatch) {
+    fn push(&mut self, slot: u32, row: &mut FlowRow, out: &mut FlowBatch) {
         let Some(flow) = self.flows.get(slot) else {
             return;
         };
         if row.extent == Extent::Final && self.layer7.has_streams(flow.layer7) {
-            self.push_streams(slot, &row, out);
+            self.push_streams(slot, row, out);
         }
         let Some(flow) = self.flows.get(slot) else {
             return;
@@ -134,13 +130,12 @@ impl FlowsStage {
             self.layer7
                 .end_handshake(flow.layer7, &ends, row.protocol, out);
         }
-        let mut scratch = row;
-        let text = self.layer7.fill(flow.layer7, &mut scratch);
-        self.stats.record(&row);
+        let text = self.layer7.text(flow.layer7);
+        self.stats.record(row);
         if let Some(recorder) = &mut self.recorder
             && row.extent == Extent::Final
         {
-            recorder.on_flow(&row, &text);
+            recorder.on_flow(row, &text);
         }
         if let Some(places) = &mut self.places {
             for side in [&mut row.client, &mut row.server] {
@@ -148,19 +143,19 @@ impl FlowsStage {
             }
         }
         match &self.anonymizer {
-            None => out.push(row, &text),
+            None => out.push(*row, &text),
             Some(anonymizer) => {
-                hide(&mut row, anonymizer);
+                hide(row, anonymizer);
                 let host = anonymizer.replace_host(text.http_host);
                 let text = FlowText {
                     http_host: host.as_deref().unwrap_or(text.http_host),
                     ..text
                 };
-                out.push(row, &text);
+                out.push(*row, &text);
             }
         }
         if row.extent == Extent::Final && self.listener.is_some() {
-            self.note_unknown(slot, &row);
+            self.note_unknown(slot, row);
         }
     }
 

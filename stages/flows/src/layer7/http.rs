@@ -8,7 +8,7 @@ use linkweir_proto::http1::{
     BodyLength, Outcome, RequestHead, ResponseHead, Start, chunked_length, classify, parse_request,
     parse_response, request_body, response_body,
 };
-use linkweir_record::flow::{FlowBatch, FlowRow, FlowText, MESSAGE_TEXTS, MessageKind, MessageRow};
+use linkweir_record::flow::{FlowBatch, FlowRow, MESSAGE_TEXTS, MessageKind, MessageRow};
 use linkweir_wire::Side;
 
 use super::gather::MAX_BYTES;
@@ -166,18 +166,19 @@ fn continue_head<'a>(
 }
 
 /// Counts the head that still waits when a record is written.
-pub(super) fn fill_waiting<'a>(bytes: &'a [u8], row: &mut FlowRow, text: &mut FlowText<'a>) {
+pub(super) fn count_waiting(bytes: &[u8], row: &mut FlowRow) {
     match classify(bytes) {
-        Start::Request => {
-            row.http_requests = row.http_requests.saturating_add(1);
-            if let (Outcome::Partial(head), true) =
-                (parse_request(bytes), text.http_host.is_empty())
-            {
-                text.http_host = head.host;
-            }
-        }
+        Start::Request => row.http_requests = row.http_requests.saturating_add(1),
         Start::Response => row.http_responses = row.http_responses.saturating_add(1),
         Start::Unsure | Start::Neither => {}
+    }
+}
+
+/// The host in the head that still waits when a record is written, as far as it is there.
+pub(super) fn host_of_waiting(bytes: &[u8]) -> &[u8] {
+    match (classify(bytes), parse_request(bytes)) {
+        (Start::Request, Outcome::Partial(head)) => head.host,
+        _ => &[],
     }
 }
 

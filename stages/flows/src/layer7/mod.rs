@@ -44,7 +44,7 @@ use linkweir_record::flow::{FlowBatch, FlowRow, FlowText, Protocol};
 use linkweir_wire::Side;
 use queries::Queries;
 use sessions::SinceStart;
-use state::{Naming, States};
+use state::{Naming, State, States};
 use texts::{Budget, Text};
 
 use crate::config::FlowsConfig;
@@ -312,7 +312,7 @@ impl Layer7 {
     #[inline]
     #[must_use]
     pub fn touch(&self, handle: Handle) -> u64 {
-        self.slab.get(handle).map_or(0, state::State::touch)
+        self.slab.get(handle).map_or(0, State::touch)
     }
 
     /// What the flow carries, where it is recognised.
@@ -352,29 +352,44 @@ impl Layer7 {
         }
     }
 
-    /// Fills the layer-7 columns of a record and gives its texts.
+    /// Fills the layer-7 columns of a record but its texts.
     ///
     /// Counters are those of the whole flow so far.
-    pub fn fill<'a>(&'a self, handle: Handle, row: &mut FlowRow) -> FlowText<'a> {
+    pub fn fill(&self, handle: Handle, row: &mut FlowRow) {
         let Some(state) = self.slab.get(handle) else {
             label::fill(handle.label(), row);
-            return FlowText::default();
+            return;
         };
         label::fill(state.label, row);
         state.fill(row);
+        for head in self.waiting(handle, state) {
+            http::count_waiting(head, row);
+        }
+    }
+
+    /// The texts of a record.
+    #[must_use]
+    pub fn text(&self, handle: Handle) -> FlowText<'_> {
+        let Some(state) = self.slab.get(handle) else {
+            return FlowText::default();
+        };
         let mut text = state.text();
-        // A head waits for its end, also where a field that it still lacks may say what it is.
-        let is_open = handle.stage() == Stage::Opening && state.label == Some(Application::Http);
-        for side in [Side::Client, Side::Server] {
-            if is_open || handle.waits(side) && handle.stage() == Stage::Http {
-                http::fill_waiting(
-                    self.shared.pool.bytes(state.side(side).gather),
-                    row,
-                    &mut text,
-                );
+        for head in self.waiting(handle, state) {
+            if text.http_host.is_empty() {
+                text.http_host = http::host_of_waiting(head);
             }
         }
         text
+    }
+
+    /// Heads that wait for their end, also where a field that they still lack may say what the flow is.
+    fn waiting<'a>(&'a self, handle: Handle, state: &'a State) -> impl Iterator<Item = &'a [u8]> {
+        let is_open = handle.stage() == Stage::Opening && state.label == Some(Application::Http);
+        let is_http = handle.stage() == Stage::Http;
+        [Side::Client, Side::Server]
+            .into_iter()
+            .filter(move |side| is_open || is_http && handle.waits(*side))
+            .map(|side| self.shared.pool.bytes(state.side(side).gather))
     }
 
     /// Writes the handshake of a flow that has ended, where it was not written before.

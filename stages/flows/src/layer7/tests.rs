@@ -83,8 +83,8 @@ impl Fed {
 
     fn row(&self) -> (FlowRow, FlowText<'_>) {
         let mut row = FlowRow::default();
-        let text = self.layer7.fill(self.handle, &mut row);
-        (row, text)
+        self.layer7.fill(self.handle, &mut row);
+        (row, self.layer7.text(self.handle))
     }
 
     fn messages(&self) -> Vec<(MessageKind, u16, Vec<String>)> {
