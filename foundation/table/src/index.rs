@@ -76,11 +76,18 @@ impl Index {
         }
     }
 
-    /// The slot that is probably that of this hash, without a look at it.
+    /// Reads the place where the search for a hash begins, so that it is in the cache when it is needed.
+    #[inline]
+    #[must_use]
+    pub fn touch(&self, hash: u32) -> u64 {
+        self.places.get(self.home(hash)).copied().unwrap_or(0)
+    }
+
+    /// The slot that is probably that of this hash, of which all bits agree, without a look at it.
     #[inline]
     #[must_use]
     pub fn guess(&self, hash: u32) -> Option<u32> {
-        slot_of(*self.places.get(self.home(hash))?)
+        self.find(hash, |_| true)
     }
 
     /// The slot with this hash for which `is_key` holds.

@@ -10,7 +10,6 @@ use crate::layer7::{Ends, Handle};
 use crate::step::L7Class;
 use crate::tcp::direction::{Direction, flag};
 use crate::tcp::mark;
-use crate::wheel::{Link, Links};
 
 /// No VLAN tag: a value that is not an identifier (12 bits).
 const NO_VLAN: u16 = u16::MAX;
@@ -31,33 +30,32 @@ mod bit {
 
 /// One flow, TCP or UDP.
 ///
-/// Shape: 512 bytes, eight cache lines in the order in which they stand here: what finds and ages it,
-/// the client's direction, the server's. A UDP flow uses the counters of its directions and leaves the
-/// rest.
+/// Shape: 512 bytes, eight cache lines in the order in which they stand here: the first finds and ages it,
+/// and tells which of the others a packet needs; the client's direction, the server's; what changes
+/// seldom. A UDP flow uses the counters of its directions and leaves the rest.
 #[derive(Debug, Clone)]
 #[repr(C, align(64))]
 pub(crate) struct Flow {
     pub(crate) key: FlowKey,
-    /// First packet, nanoseconds since the epoch.
-    pub(crate) start_ns: u64,
     /// Last packet, nanoseconds since the epoch.
     pub(crate) last_ns: u64,
-    /// The first SYN-ACK, nanoseconds since the epoch; 0: none.
-    pub(crate) syn_ack_at: u64,
     pub(crate) layer7: Handle,
-    /// Entry of the pool of partial records.
-    pub(crate) partial: u32,
-    pub(crate) link: Link,
-    /// What happened, in Zeek's letters.
-    pub(crate) history: History,
     vlan: u16,
     flags: u8,
     /// Tstat's class of its application, for the bit rates of steps.
     pub(crate) class: L7Class,
-    /// Bits of what classified its segments.
-    pub(crate) evidence: u8,
+    /// First packet, nanoseconds since the epoch.
+    pub(crate) start_ns: u64,
     /// Client, server.
     pub(crate) directions: [Direction; 2],
+    /// The first SYN-ACK, nanoseconds since the epoch; 0: none.
+    pub(crate) syn_ack_at: u64,
+    /// What happened, in Zeek's letters.
+    pub(crate) history: History,
+    /// Entry of the pool of partial records.
+    pub(crate) partial: u32,
+    /// Bits of what classified its segments.
+    pub(crate) evidence: u8,
 }
 
 impl Default for Flow {
@@ -69,7 +67,6 @@ impl Default for Flow {
             syn_ack_at: 0,
             layer7: Handle::default(),
             partial: NONE,
-            link: Link::default(),
             history: History::default(),
             vlan: NO_VLAN,
             flags: 0,
@@ -90,6 +87,11 @@ impl Flow {
             flags: bit::USED | if client_is_low { bit::CLIENT_IS_LOW } else { 0 },
             ..Self::default()
         }
+    }
+
+    /// There is no flow in this slot any more.
+    pub(crate) const fn clear(&mut self) {
+        self.flags = 0;
     }
 
     /// Whether there is a flow in this slot.
@@ -149,19 +151,30 @@ impl Flow {
         }
     }
 
-    /// Reads a word of each of its lines, so that they are in the cache when they are needed.
+    /// Reads a word of its first line, so that it is in the cache when it is needed.
     #[inline]
-    pub(crate) fn touch(&self) -> u64 {
-        let [client, server] = &self.directions;
+    pub(crate) const fn touch(&self) -> u64 {
         self.last_ns
-            ^ client.pkts_all
-            ^ client.rtt_sum
-            ^ u64::from(client.without_ack)
-            ^ u64::from(client.flags)
-            ^ server.pkts_all
-            ^ server.rtt_sum
-            ^ u64::from(server.una)
-            ^ u64::from(server.flags)
+    }
+
+    /// Reads a word of each of the lines that a segment of `side` needs.
+    #[inline]
+    pub(crate) const fn touch_side(&self, side: Side, has_payload: bool) -> u64 {
+        let [client, server] = &self.directions;
+        let (me, peer) = match side {
+            Side::Client => (client, server),
+            Side::Server => (server, client),
+        };
+        me.touch_sent(has_payload) ^ peer.touch_acked()
+    }
+
+    /// Reads a word of each of its lines.
+    #[inline]
+    pub(crate) fn touch_all(&self) -> u64 {
+        let [client, server] = &self.directions;
+        [client, server].into_iter().fold(self.touch(), |sum, one| {
+            sum ^ one.touch_sent(true) ^ one.touch_acked()
+        })
     }
 
     /// Keeps what a segment of `side` did for the first time.
@@ -236,6 +249,13 @@ impl Flow {
         self.flags & (bit::CLOSED | bit::RESET) != 0
     }
 
+    /// Whether it has ended by `now`, where nothing more came.
+    #[inline]
+    pub(crate) fn has_ended_by(&self, now: u64, timeouts: &Timeouts) -> bool {
+        // Nearly always the shortest timeout has not passed, and nothing else needs to be looked at.
+        now > self.last_ns.saturating_add(timeouts.least) && now > self.deadline(timeouts)
+    }
+
     /// When it has ended if nothing more comes, nanoseconds since the epoch.
     #[inline]
     pub(crate) fn deadline(&self, timeouts: &Timeouts) -> u64 {
@@ -301,13 +321,6 @@ impl Flow {
 /// The flows, by slot.
 pub(crate) type Flows = Slab<Flow, Pieces<Flow>>;
 
-impl Links for Flows {
-    #[inline]
-    fn link(&mut self, id: u32) -> Option<&mut Link> {
-        self.get_mut(id).map(|flow| &mut flow.link)
-    }
-}
-
 /// The timeouts in nanoseconds.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Timeouts {
@@ -315,15 +328,25 @@ pub(crate) struct Timeouts {
     udp: u64,
     single: u64,
     linger: u64,
+    /// The shortest of them.
+    least: u64,
 }
 
 impl Timeouts {
     pub(crate) fn new(config: &FlowsConfig) -> Self {
+        let [tcp, udp, single, linger] = [
+            config.tcp_idle,
+            config.udp_idle,
+            config.syn_timeout,
+            config.linger,
+        ]
+        .map(linkweir_wire::nanos);
         Self {
-            tcp: linkweir_wire::nanos(config.tcp_idle),
-            udp: linkweir_wire::nanos(config.udp_idle),
-            single: linkweir_wire::nanos(config.syn_timeout),
-            linger: linkweir_wire::nanos(config.linger),
+            tcp,
+            udp,
+            single,
+            linger,
+            least: tcp.min(udp).min(single).min(linger),
         }
     }
 }

@@ -18,6 +18,7 @@ pub mod stage;
 pub mod stats;
 pub mod step;
 mod tcp;
+mod touch;
 pub mod unknown;
 mod wheel;
 

@@ -57,7 +57,7 @@ impl FlowsStage {
         }
         self.index.insert(one.hash, slot);
         let due = self.soonest(due, one.now);
-        self.wheel.file(slot, due, &mut self.flows);
+        self.wheel.file(slot, due);
         self.stats.peak_flows = self.stats.peak_flows.max(self.flows.len() as u64);
         slot
     }
@@ -78,8 +78,7 @@ impl FlowsStage {
             .get(flow.partial)
             .map_or(u64::MAX, |part| part.since);
         let due = self.soonest(flow.deadline(&self.timeouts), since);
-        self.wheel.remove(slot, &mut self.flows);
-        self.wheel.file(slot, due, &mut self.flows);
+        self.wheel.file(slot, due);
     }
 
     /// Ends the flows that are due, and files the others anew.
@@ -87,8 +86,13 @@ impl FlowsStage {
     pub(crate) fn look_at_wheel(&mut self, out: &mut FlowBatch) {
         let now = self.now;
         let full = out.len() + DUE;
+        let mut touched = 0;
         while out.len() < full {
-            let Some(slot) = self.wheel.visit(now, &mut self.flows) else {
+            if touched == 0 {
+                touched = self.touch_due();
+            }
+            touched = touched.saturating_sub(1);
+            let Some(slot) = self.wheel.visit(now) else {
                 self.due = self.wheel.next_ns();
                 return;
             };
@@ -135,7 +139,7 @@ impl FlowsStage {
     /// Writes the record of a flow and forgets it.
     pub(crate) fn end(&mut self, slot: u32, state: Option<FlowState>, out: &mut FlowBatch) {
         self.write(slot, state, out);
-        self.wheel.remove(slot, &mut self.flows);
+        self.wheel.remove(slot);
         let Some(flow) = self.flows.get_mut(slot) else {
             return;
         };
@@ -147,7 +151,7 @@ impl FlowsStage {
         for direction in &mut flow.directions {
             self.pools.release(direction);
         }
-        *flow = Flow::default();
+        flow.clear();
         self.flows.give_back(slot);
     }
 }

@@ -1,16 +1,13 @@
 //! The stage: decode, find the flow, measure, keep time.
 //!
-//! A batch is taken in groups of [`GROUP`] packets and three passes: decode and hash; touch the cells
-//! of the index and the lines of the flows, so that their cache misses overlap; then one packet after
-//! the other. (Prefetch instructions would need `unsafe`; plain loads whose results nobody waits for
-//! do the same.)
-
-use std::hint::black_box;
+//! A batch is taken in groups of [`GROUP`] packets and three passes: decode and hash; touch the places
+//! of the index and the lines of the flows that the packets need, so that their cache misses overlap; then
+//! one packet after the other.
 
 use linkweir_engine::{Batch, Frame, Stage, TableFill};
 use linkweir_record::flow::{FlowBatch, FlowKind, FlowState, Protocol};
 use linkweir_record::{Anonymizer, PlaceCache, RecordBatch};
-use linkweir_table::{Index, NONE, Pieces, Slab};
+use linkweir_table::{Index, Pieces, Slab};
 use linkweir_wire::{
     DecodeError, DecodeFaults, Fragments, LinkType, Packet, Side, Tcp, TcpFlags, Timestamp,
     Transport, Udp, decode, decode_plain,
@@ -31,7 +28,7 @@ use crate::unknown::Listener;
 use crate::wheel::Wheel;
 
 /// Packets whose cache misses overlap.
-const GROUP: usize = 32;
+pub(crate) const GROUP: usize = 32;
 
 /// Records that leave at a time when the input has ended.
 const PIECE: usize = 1024;
@@ -172,7 +169,11 @@ impl FlowsStage {
     }
 
     /// Finds the place of a packet's flow.
-    #[inline]
+    #[expect(
+        clippy::inline_always,
+        reason = "called once per packet; as a call it copies a packet of 96 bytes"
+    )]
+    #[inline(always)]
     pub(crate) fn place<'a>(
         &mut self,
         packet: Packet<'a>,
@@ -251,30 +252,6 @@ impl FlowsStage {
         }
     }
 
-    /// Loads what the packets of a group will need; the loads do not wait for one another.
-    #[inline]
-    fn touch(&self, group: &[Option<Prepared<'_>>]) {
-        let mut slots = [NONE; GROUP];
-        for (slot, one) in slots.iter_mut().zip(group) {
-            if let Some(one) = one {
-                *slot = self.index.guess(one.hash).unwrap_or(NONE);
-            }
-        }
-        let mut sum = 0;
-        for slot in slots {
-            if let Some(flow) = self.flows.get(slot) {
-                sum ^= flow.touch();
-            }
-        }
-        // What layer 7 keeps is behind another look-up: by now the flows are there.
-        for slot in slots {
-            if let Some(flow) = self.flows.get(slot) {
-                sum ^= self.layer7.touch(flow.layer7);
-            }
-        }
-        black_box(sum);
-    }
-
     /// Takes one packet.
     #[inline]
     pub(crate) fn on_packet(&mut self, one: &Prepared<'_>, out: &mut FlowBatch) {
@@ -326,7 +303,9 @@ impl FlowsStage {
         };
         let outcome = tcp::on_segment(me, peer, &arrival, &mut self.pools);
         let is_done = me.has(flag::L7_DONE);
-        flow.evidence |= outcome.evidence;
+        if outcome.evidence != 0 {
+            flow.evidence |= outcome.evidence;
+        }
         if self.pools.marks != 0 {
             flow.note(side, flags, std::mem::take(&mut self.pools.marks));
         }
@@ -454,7 +433,7 @@ impl FlowsStage {
             flows.get(slot).is_some_and(|flow| flow.key == one.key)
         })?;
         let flow = flows.get(slot)?;
-        if one.now > flow.deadline(&self.timeouts) {
+        if flow.has_ended_by(one.now, &self.timeouts) {
             self.end(slot, None, out);
             return None;
         }

@@ -1,50 +1,46 @@
-//! Which flows are due: a hashed timing wheel with lists through the slots.
+//! Which flows are due: a hashed timing wheel.
 //!
 //! Source: Varghese, Lauck 1987, "Hashed and hierarchical timing wheels", scheme 6. A flow stands in
 //! the list of the tick at which it was due when it was last filed; packets do not move it. When the
 //! tick comes, it is filed anew if packets came meanwhile: one visit per timeout instead of one move
 //! per packet.
 //!
-//! Not `linkweir_table::Wheel`: its timer has 16 bytes, a link 8, and a flow fits in 512 (decision 0009).
-
-use linkweir_table::NONE;
+//! Not `linkweir_table::Wheel`, whose lists go through what is timed: to file and remove a flow would read
+//! and write two others, which are not in the cache, and who is due next would not be known ahead. Here a
+//! list is an array of slots; what is removed stays in it and is passed over.
 
 /// Nanoseconds of a tick: 2^25, about 34 ms.
 const TICK_BITS: u32 = 25;
 /// Lists: a turn takes 137 s. What is due later is visited once a turn.
 const LISTS: usize = 1 << 12;
 
-/// Set in `previous` of the first slot of a list, whose number stands in the lower bits.
-const HEAD: u32 = 1 << 31;
+/// The list of a slot that is in none.
+const NOWHERE: u16 = u16::MAX;
+/// Set while lists are swept: the slot has been met.
+const MET: u16 = 1 << 15;
 
-/// The place of a slot in a list.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Link {
-    /// The slot before, of the first one [`HEAD`] and its list; `NONE` where it is in none.
-    previous: u32,
-    /// The slot behind.
-    next: u32,
-}
+/// Slots whose coming visit can be prepared for.
+const AHEAD: usize = 16;
 
-impl Default for Link {
-    fn default() -> Self {
-        Self {
-            previous: NONE,
-            next: NONE,
-        }
-    }
-}
+/// Entries that a list that was visited keeps memory for.
+const KEPT: usize = 64;
 
-/// Where the links of the slots are.
-pub(crate) trait Links {
-    /// The link of a slot; `None` where there is no such slot.
-    fn link(&mut self, id: u32) -> Option<&mut Link>;
-}
+/// Entries that need not be removed, beside as many as there are flows.
+const SPARE: usize = 1 << 12;
 
-/// The heads of the lists.
+/// The lists.
+///
+/// Shape: 2 bytes a slot, and 4 an entry; entries are at most twice as many as flows, and [`SPARE`].
 #[derive(Debug, Clone)]
 pub(crate) struct Wheel {
-    heads: Vec<u32>,
+    /// Slots by tick, the one that was filed last at the end.
+    lists: Vec<Vec<u32>>,
+    /// The list that each slot is in: entries of it elsewhere, and before its last one, are void.
+    filed: Vec<u16>,
+    /// Entries, also void ones.
+    entries: usize,
+    /// Slots that are in a list.
+    len: usize,
     /// The tick that was visited last; `u64::MAX` before the first.
     tick: u64,
 }
@@ -52,57 +48,83 @@ pub(crate) struct Wheel {
 impl Wheel {
     pub(crate) fn new() -> Self {
         Self {
-            heads: vec![NONE; LISTS],
+            lists: vec![Vec::new(); LISTS],
+            filed: Vec::new(),
+            entries: 0,
+            len: 0,
             tick: u64::MAX,
         }
     }
 
-    /// Files a slot that is in no list, to be visited when it is due, or before.
-    pub(crate) fn file(&mut self, id: u32, due_ns: u64, links: &mut impl Links) {
+    /// Files a slot, to be visited when it is due, or before; where it is in a list, it is taken out of
+    /// that.
+    pub(crate) fn file(&mut self, id: u32, due_ns: u64) {
+        self.remove(id);
+        if self.entries > 2 * self.len + SPARE {
+            self.sweep();
+        }
         // The tick after: when it is visited, the moment has passed.
         let mut tick = (due_ns >> TICK_BITS) + 1;
         if self.tick != u64::MAX {
             tick = tick.clamp(self.tick + 1, self.tick + LISTS as u64 - 1);
         }
-        let list = usize::try_from(tick % LISTS as u64).unwrap_or(0);
-        let Some(head) = self.heads.get_mut(list) else {
-            return;
-        };
-        let next = std::mem::replace(head, id);
-        if let Some(link) = links.link(id) {
-            link.previous = HEAD | u32::try_from(list).unwrap_or(0);
-            link.next = next;
+        let number = number_of(tick);
+        if id as usize >= self.filed.len() {
+            self.filed.resize(id as usize + 1, NOWHERE);
         }
-        if let Some(next) = links.link(next) {
-            next.previous = id;
+        if let (Some(list), Some(filed)) = (
+            self.lists.get_mut(usize::from(number)),
+            self.filed.get_mut(id as usize),
+        ) {
+            list.push(id);
+            *filed = number;
+            self.entries += 1;
+            self.len += 1;
         }
     }
 
     /// Takes a slot out of its list, where it is in one.
-    pub(crate) fn remove(&mut self, id: u32, links: &mut impl Links) {
-        let Some(mine) = links.link(id) else {
-            return;
-        };
-        let Link { previous, next } = std::mem::take(mine);
-        if previous == NONE {
-            return;
+    pub(crate) fn remove(&mut self, id: u32) {
+        if let Some(filed) = self.filed.get_mut(id as usize)
+            && *filed != NOWHERE
+        {
+            *filed = NOWHERE;
+            self.len -= 1;
         }
-        if previous & HEAD != 0 {
-            let list = (previous & !HEAD) as usize;
-            if let Some(head) = self.heads.get_mut(list) {
-                *head = next;
+    }
+
+    /// Forgets all void entries.
+    #[cold]
+    fn sweep(&mut self) {
+        self.entries = 0;
+        for (list, number) in self.lists.iter_mut().zip(0_u16..) {
+            // Of a slot that is in it more than once the last entry counts.
+            list.reverse();
+            list.retain(|id| {
+                let filed = self.filed.get_mut(*id as usize);
+                filed
+                    .filter(|filed| **filed == number)
+                    .is_some_and(|filed| {
+                        *filed |= MET;
+                        true
+                    })
+            });
+            list.reverse();
+            for id in list.iter() {
+                if let Some(filed) = self.filed.get_mut(*id as usize) {
+                    *filed &= !MET;
+                }
             }
-        } else if let Some(previous) = links.link(previous) {
-            previous.next = next;
-        }
-        if let Some(next) = links.link(next) {
-            next.previous = previous;
+            if list.len() < list.capacity() / 4 {
+                list.shrink_to(KEPT);
+            }
+            self.entries += list.len();
         }
     }
 
     /// The next slot of a list whose tick has come, taken out of it; `None` when all were visited.
     /// The caller files it anew or gives it up.
-    pub(crate) fn visit(&mut self, now_ns: u64, links: &mut impl Links) -> Option<u32> {
+    pub(crate) fn visit(&mut self, now_ns: u64) -> Option<u32> {
         let now = now_ns >> TICK_BITS;
         if self.tick == u64::MAX {
             self.tick = now;
@@ -110,17 +132,29 @@ impl Wheel {
         // After a long silence one turn visits every list.
         self.tick = self.tick.max(now.saturating_sub(LISTS as u64));
         loop {
-            let list = usize::try_from(self.tick % LISTS as u64).unwrap_or(0);
-            let head = self.heads.get(list).copied().unwrap_or(NONE);
-            if head != NONE {
-                self.remove(head, links);
-                return Some(head);
+            let number = number_of(self.tick);
+            let list = self.lists.get_mut(usize::from(number))?;
+            while let Some(id) = list.pop() {
+                self.entries -= 1;
+                if self.filed.get(id as usize) == Some(&number) {
+                    self.remove(id);
+                    return Some(id);
+                }
             }
+            list.shrink_to(KEPT);
             if self.tick >= now {
                 return None;
             }
             self.tick += 1;
         }
+    }
+
+    /// The slots that [`Wheel::visit`] comes to next, as far as they are in the list that it is in.
+    pub(crate) fn ahead(&self) -> &[u32] {
+        let list = self.lists.get(usize::from(number_of(self.tick)));
+        let list = list.map_or(&[][..], Vec::as_slice);
+        list.get(list.len().saturating_sub(AHEAD)..)
+            .unwrap_or_default()
     }
 
     /// When the next tick comes, nanoseconds since the epoch.
@@ -133,42 +167,42 @@ impl Wheel {
     }
 }
 
+/// The list of a tick.
+#[inline]
+#[expect(clippy::cast_possible_truncation, reason = "12 bits")]
+const fn number_of(tick: u64) -> u16 {
+    (tick % LISTS as u64) as u16
+}
+
 #[cfg(test)]
 mod tests {
+    use std::collections::HashMap;
+
     use super::*;
-
-    struct All(Vec<Link>);
-
-    impl Links for All {
-        fn link(&mut self, id: u32) -> Option<&mut Link> {
-            self.0.get_mut(id as usize)
-        }
-    }
 
     #[test]
     fn slots_are_visited_when_they_are_due_and_not_long_after() {
         let start = 1_700_000_000_000_000_000_u64;
         let second = 1_000_000_000;
-        let mut links = All(vec![Link::default(); 1000]);
         let mut wheel = Wheel::new();
-        assert_eq!(wheel.visit(start, &mut links), None);
+        assert_eq!(wheel.visit(start), None);
         let due = |id: u64| start + (id * 7919 % 900) * second;
         for id in 0..1000_u32 {
-            wheel.file(id, due(u64::from(id)), &mut links);
+            wheel.file(id, due(u64::from(id)));
         }
         // Taken out from the middle, the front and the end of lists.
         for id in (0..1000).step_by(3) {
-            wheel.remove(id, &mut links);
-            wheel.remove(id, &mut links);
+            wheel.remove(id);
+            wheel.remove(id);
         }
         let mut seen = 0;
         let mut now = start;
         while now < start + 901 * second {
             now += second / 4;
-            while let Some(id) = wheel.visit(now, &mut links) {
+            while let Some(id) = wheel.visit(now) {
                 if due(u64::from(id)) >= now {
                     // More than a turn ahead.
-                    wheel.file(id, due(u64::from(id)), &mut links);
+                    wheel.file(id, due(u64::from(id)));
                     continue;
                 }
                 assert!(id % 3 != 0);
@@ -177,8 +211,54 @@ mod tests {
             }
         }
         assert_eq!(seen, 1000 - 334);
-        wheel.file(5, now + second, &mut links);
-        assert_eq!(wheel.visit(now + 100_000 * second, &mut links), Some(5));
-        assert_eq!(wheel.visit(now + 100_000 * second, &mut links), None);
+        wheel.file(5, now + second);
+        assert_eq!(wheel.visit(now + 100_000 * second), Some(5));
+        assert_eq!(wheel.visit(now + 100_000 * second), None);
+    }
+
+    /// Slots come and go within a tick, as in a flood: what is void stays bounded, and nobody is
+    /// forgotten, visited twice or out of turn.
+    #[test]
+    fn void_entries_are_bounded_and_change_nothing() {
+        let tick = 1 << TICK_BITS;
+        let mut wheel = Wheel::new();
+        let mut now = 1_700_000_000_000_000_000_u64;
+        assert_eq!(wheel.visit(now), None);
+        // When each slot is due, and when it was filed among all.
+        let mut model: HashMap<u32, (u64, u64)> = HashMap::new();
+        let mut chance = 1_u64;
+        for round in 0..200_000 {
+            chance = chance
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            let id = u32::try_from(chance >> 33).unwrap() % 500;
+            let due = now + (chance >> 20) % (20 * tick);
+            match chance >> 60 {
+                0..3 => {
+                    wheel.remove(id);
+                    model.remove(&id);
+                }
+                _ => {
+                    wheel.file(id, due);
+                    model.insert(id, ((due >> TICK_BITS) + 1, round));
+                }
+            }
+            assert!(wheel.entries <= 2 * wheel.len + SPARE + 2);
+            assert_eq!(wheel.len, model.len());
+            if round % 100 == 0 {
+                now += tick / 3;
+                let mut last = None;
+                while let Some(id) = wheel.visit(now) {
+                    let (due, filed) = model.remove(&id).unwrap();
+                    assert!(due <= now >> TICK_BITS);
+                    let key = (due, std::cmp::Reverse(filed));
+                    assert!(last.is_none_or(|last| last < key), "the last one first");
+                    last = Some(key);
+                }
+                assert!(model.values().all(|(due, _)| *due > now >> TICK_BITS));
+            }
+        }
+        let kept: usize = wheel.lists.iter().map(Vec::capacity).sum();
+        assert!(kept < 64 * 1024, "{kept}");
     }
 }

@@ -8,123 +8,126 @@ use super::extras::Segment;
 /// What one side sent, and how it was acknowledged.
 ///
 /// Shape: 208 bytes, so that a flow has 512. What most flows never need (losses, resets, selective
-/// acknowledgments, more than one segment in flight) is in pools and only named here.
+/// acknowledgments, more than one segment in flight) is in pools and only named here. Fields that a packet
+/// needs together stand together, in four groups: what every packet of this side counts, the sequence
+/// numbers, which those of the other side need too, what acknowledgments tell, and what payload counts.
 #[derive(Debug, Clone)]
 #[repr(C)]
 pub(crate) struct Direction {
     pub(crate) pkts_all: u64,
-    pub(crate) pkts_data: u64,
-    pub(crate) pure_acks: u64,
-    pub(crate) pkts_push: u64,
-    pub(crate) bytes_all: u64,
     pub(crate) ip_bytes: u64,
-    /// First and last payload, first ACK; nanoseconds since the epoch, 0: none.
-    pub(crate) first_data: u64,
-    pub(crate) last_data: u64,
+    pub(crate) pure_acks: u64,
+    /// The last window it announced, scaled.
+    pub(crate) window: u32,
+    pub(crate) win_max: u32,
+    pub(crate) win_min: u32,
+    pub(crate) cwin_max: u32,
+    pub(crate) cwin_min: u32,
+    pub(crate) mss: u16,
+    pub(crate) ttl_min: u8,
+    pub(crate) ttl_max: u8,
+
+    /// First ACK, nanoseconds since the epoch; 0: none.
     pub(crate) first_ack: u64,
+    pub(crate) cwin_ini: u32,
+    /// Initial sequence number (RFC 9293 `ISS`).
+    pub(crate) isn: u32,
+    seg_time: u64,
+    seg_start: u32,
+    seg_tsval: u32,
+    /// `SND.NXT`: one past the highest sequence number sent.
+    pub(crate) next: u32,
+    /// `SND.UNA`: the highest acknowledgment that came back.
+    pub(crate) una: u32,
+    /// The latest `TSval` it sent.
+    pub(crate) tsval: u32,
+    /// Entry of the pool of lists: segments in flight, where there is more than one.
+    pub(crate) list: u32,
+    /// Entry of the pool of extras.
+    pub(crate) extras: u32,
+    seg_len: u16,
+    seg_ip_id: u16,
+    pub(crate) acked_ip_id: u16,
+    /// Class plus one of the newest acknowledged segment; 0: in sequence.
+    pub(crate) acked_class: u8,
+    /// Duplicate acknowledgments of `una`.
+    pub(crate) dup_acks: u8,
+    seg_flags: u8,
+    pub(crate) window_scale: u8,
+    pub(crate) options: u8,
+    pub(crate) flags: u8,
+
     pub(crate) rtt_sum: u64,
     pub(crate) rtt_squares: f64,
     pub(crate) rtt_min: u64,
     pub(crate) rtt_max: u64,
     /// When the newest of the acknowledged segments was sent.
     pub(crate) acked_time: u64,
-    seg_time: u64,
-
-    pub(crate) without_ack: u32,
-    /// Entry of the pool of extras.
-    pub(crate) extras: u32,
     pub(crate) rtt_count: u32,
-    pub(crate) win_max: u32,
-    pub(crate) win_min: u32,
-    pub(crate) cwin_max: u32,
-    pub(crate) cwin_min: u32,
-    pub(crate) cwin_ini: u32,
-    /// Initial sequence number (RFC 9293 `ISS`).
-    pub(crate) isn: u32,
-    /// `SND.NXT`: one past the highest sequence number sent.
-    pub(crate) next: u32,
-    /// `SND.UNA`: the highest acknowledgment that came back.
-    pub(crate) una: u32,
-    /// The last window it announced, scaled.
-    pub(crate) window: u32,
-    /// The latest `TSval` it sent.
-    pub(crate) tsval: u32,
-    /// Entry of the pool of lists: segments in flight, where there is more than one.
-    pub(crate) list: u32,
-    seg_start: u32,
-    seg_tsval: u32,
+    pub(crate) without_ack: u32,
 
-    pub(crate) syn: u16,
-    pub(crate) fin: u16,
-    pub(crate) mss: u16,
+    /// First and last payload, nanoseconds since the epoch; 0: none.
+    pub(crate) first_data: u64,
+    pub(crate) last_data: u64,
+    pub(crate) pkts_data: u64,
+    pub(crate) bytes_all: u64,
+    pub(crate) pkts_push: u64,
     pub(crate) mss_max: u16,
     pub(crate) mss_min: u16,
-    pub(crate) acked_ip_id: u16,
-    seg_len: u16,
-    seg_ip_id: u16,
-
-    pub(crate) ttl_min: u8,
-    pub(crate) ttl_max: u8,
-    pub(crate) window_scale: u8,
-    pub(crate) options: u8,
-    /// Duplicate acknowledgments of `una`.
-    pub(crate) dup_acks: u8,
-    /// Class plus one of the newest acknowledged segment; 0: in sequence.
-    pub(crate) acked_class: u8,
-    seg_flags: u8,
-    pub(crate) flags: u8,
+    pub(crate) syn: u16,
+    pub(crate) fin: u16,
 }
 
 impl Default for Direction {
     fn default() -> Self {
         Self {
             pkts_all: 0,
-            pkts_data: 0,
-            pure_acks: 0,
-            pkts_push: 0,
-            bytes_all: 0,
             ip_bytes: 0,
-            first_data: 0,
-            last_data: 0,
+            pure_acks: 0,
+            window: 0,
+            win_max: 0,
+            win_min: 0,
+            cwin_max: 0,
+            cwin_min: 0,
+            mss: 0,
+            ttl_min: 0,
+            ttl_max: 0,
             first_ack: 0,
+            cwin_ini: 0,
+            isn: 0,
+            seg_time: 0,
+            seg_start: 0,
+            seg_tsval: 0,
+            next: 0,
+            una: 0,
+            tsval: 0,
+            list: NONE,
+            extras: NONE,
+            seg_len: 0,
+            seg_ip_id: 0,
+            acked_ip_id: 0,
+            acked_class: 0,
+            dup_acks: 0,
+            seg_flags: 0,
+            window_scale: 0,
+            options: 0,
+            flags: 0,
             rtt_sum: 0,
             rtt_squares: 0.0,
             rtt_min: 0,
             rtt_max: 0,
             acked_time: 0,
-            seg_time: 0,
-            without_ack: 0,
-            extras: NONE,
             rtt_count: 0,
-            win_max: 0,
-            win_min: 0,
-            cwin_max: 0,
-            cwin_min: 0,
-            cwin_ini: 0,
-            isn: 0,
-            next: 0,
-            una: 0,
-            window: 0,
-            tsval: 0,
-            list: NONE,
-            seg_start: 0,
-            seg_tsval: 0,
-            syn: 0,
-            fin: 0,
-            mss: 0,
+            without_ack: 0,
+            first_data: 0,
+            last_data: 0,
+            pkts_data: 0,
+            bytes_all: 0,
+            pkts_push: 0,
             mss_max: 0,
             mss_min: 0,
-            acked_ip_id: 0,
-            seg_len: 0,
-            seg_ip_id: 0,
-            ttl_min: 0,
-            ttl_max: 0,
-            window_scale: 0,
-            options: 0,
-            dup_acks: 0,
-            acked_class: 0,
-            seg_flags: 0,
-            flags: 0,
+            syn: 0,
+            fin: 0,
         }
     }
 }
@@ -168,6 +171,23 @@ pub(crate) mod option {
 }
 
 impl Direction {
+    /// Reads a word of each of the lines that a packet of this side needs.
+    #[inline]
+    pub(crate) const fn touch_sent(&self, has_payload: bool) -> u64 {
+        let sum = self.pkts_all ^ self.next as u64;
+        if has_payload {
+            sum ^ self.last_data ^ self.bytes_all
+        } else {
+            sum
+        }
+    }
+
+    /// Reads a word of each of the lines that a packet of the other side needs.
+    #[inline]
+    pub(crate) const fn touch_acked(&self) -> u64 {
+        self.next as u64 ^ self.rtt_sum ^ self.rtt_max
+    }
+
     #[inline]
     pub(crate) const fn has(&self, flag: u8) -> bool {
         self.flags & flag != 0
