@@ -41,12 +41,16 @@ pub(super) static OUTPUTS: [Row<Over>; 3] = [
 ];
 
 #[rustfmt::skip]
-pub(super) static ROWS: [Row<Over>; 10] = [
+pub(super) static ROWS: [Row<Over>; 11] = [
     row("walk", "pcapwalk (the limit)", over("pcapwalk", &["{in}"])),
     // Reads and writes what it read to nowhere.
     row("tcpdump", "tcpdump -w /dev/null (the floor)",
         over("tcpdump", &["-r", "{in}", "-w", "/dev/null"])),
     row("track", "linkweir flows --no-output", TRACK),
+    row("jsonl", "linkweir flows --format jsonl", ours(&[
+        "flows", "-q", "--overwrite", "-r", "{in}", "--summary", "{summary}",
+        "--format", "jsonl", "-w", "{out}",
+    ])),
     row("archive", "linkweir flows --no-output --archive", ARCHIVE),
     row("rrd", "linkweir flows --no-output --rrd", RRD),
     // Tstat's tree of logs and histograms.
