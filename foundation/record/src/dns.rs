@@ -2,15 +2,14 @@
 
 use std::net::{IpAddr, Ipv6Addr};
 
-use crate::community_id;
 use crate::flow::Protocol;
 use crate::http::HttpState;
 use crate::line::{Cell, ENDS, LineCell};
+use crate::remembered;
 use crate::rows::Rows;
 use crate::schema::{
     Endpoint, Field, RecordBatch, RecordKind, Value, ZeekColumn, columns, opt, text,
 };
-use crate::uid;
 
 /// The numbers of a query and its response (RFC 1035 sec. 4.1.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -282,8 +281,8 @@ columns!(FIELDS, read_column, v: DnsQuery, {
     retransmissions: U16, "", None, "Times that the query was sent again before its response." => Value::U64(u64::from(v.row.retransmissions));
     response_bytes: U32, "bytes", None, "Length of the response." => opt(v.row.response_bytes.map(u64::from));
     flow_id: U64, "", Some(148), "Names the flow, as in its record." => Value::U64(v.row.flow_id);
-    community_id: Text, "", None, "Community ID (version 1, seed 0): the name that other monitors give the flow too." => community_id::column(v.row.protocol, [v.row.client, v.row.server]);
-    uid: Text, "", None, "Name of the connection by its addresses, ports and protocol, for joins with other records; later connections of the same ports have the same." => uid::column(v.row.protocol, [v.row.client, v.row.server]);
+    community_id: Text, "", None, "Community ID (version 1, seed 0): the name that other monitors give the flow too." => remembered::community_id(v.row.protocol, [v.row.client, v.row.server]);
+    uid: Text, "", None, "Name of the connection by its addresses, ports and protocol, for joins with other records; later connections of the same ports have the same." => remembered::uid_of(v.row.protocol, [v.row.client, v.row.server]);
 });
 
 impl RecordKind for DnsKind {

@@ -6,15 +6,14 @@ mod row;
 
 pub use row::{HttpRow, HttpState};
 
-use crate::community_id;
 use crate::flow::Protocol;
 use crate::header::{self, HeaderNames, Slot};
 use crate::line::{Cell, ENDS, LineCell};
 use crate::place::Place;
+use crate::remembered;
 use crate::schema::{
     Endpoint, Field, RecordBatch, RecordKind, Value, ZeekColumn, columns, opt, text,
 };
-use crate::uid;
 use crate::web::{Events, Grpc, Source, Web, WebAt, WebRow};
 
 /// The texts of a transaction; empty where unknown. Bytes as they came from the network.
@@ -317,8 +316,8 @@ columns!(FIELDS, read_column, v: HttpTransaction, {
     ja4: Text, "", None, "JA4 of the client: fingerprint of what it offers in its ClientHello; empty where that was not seen whole." => text(v.ja4());
     rtt_ns: SpanNs, "ns", None, "Round trip from the capture to the server: from the SYN of the connection to the SYN with ACK; of QUIC, from the Initial of the client to that of the server, whose handshake is part of it." => v.row.rtt_ns.map_or(Value::Null, |rtt_ns| Value::SpanNs(u64::from(rtt_ns)));
     server_time_ns: SpanNs, "ns", None, "Response time less rtt_ns: what the server took, and the client to send the content of the request; empty if rtt_ns is longer." => v.row.server_time_ns().map_or(Value::Null, Value::SpanNs);
-    community_id: Text, "", None, "Community ID (version 1, seed 0): the name that other monitors give the flow too." => community_id::column(v.protocol(), HttpKind::endpoints(v));
-    uid: Text, "", None, "Name of the connection by its addresses, ports and protocol, for joins with other records; later connections of the same ports have the same." => uid::column(v.protocol(), HttpKind::endpoints(v));
+    community_id: Text, "", None, "Community ID (version 1, seed 0): the name that other monitors give the flow too." => remembered::community_id(v.protocol(), HttpKind::endpoints(v));
+    uid: Text, "", None, "Name of the connection by its addresses, ports and protocol, for joins with other records; later connections of the same ports have the same." => remembered::uid_of(v.protocol(), HttpKind::endpoints(v));
     client_country: Text, "", None, "Country of the address of the client (--geoip), by its two letters (ISO 3166-1)." => v.places().map_or(Value::Null, |places| places[0].country());
     client_asn: U32, "", None, "Number of the autonomous system of the client (--geoip)." => v.places().map_or(Value::Null, |places| places[0].asn());
     server_country: Text, "", None, "Country of the address of the server (--geoip)." => v.places().map_or(Value::Null, |places| places[1].country());

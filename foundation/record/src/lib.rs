@@ -21,6 +21,7 @@ pub mod line;
 mod load;
 pub mod place;
 pub mod prefix;
+mod remembered;
 mod rows;
 pub mod scan;
 pub mod schema;

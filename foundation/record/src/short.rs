@@ -13,6 +13,12 @@ impl Short {
     /// The most bytes that one has.
     pub const MAX: usize = 30;
 
+    /// Nothing.
+    pub const EMPTY: Self = Self {
+        len: 0,
+        bytes: [0; Self::MAX],
+    };
+
     /// Of these bytes; of more than there is room for, the first.
     #[must_use]
     pub fn new(text: &[u8]) -> Self {

@@ -2,14 +2,13 @@
 
 use std::net::{IpAddr, Ipv6Addr};
 
-use crate::community_id;
 use crate::flow::Protocol;
 use crate::line::{Cell, ENDS, LineCell};
+use crate::remembered;
 use crate::rows::Rows;
 use crate::schema::{
     Endpoint, Field, RecordBatch, RecordKind, Value, ZeekColumn, columns, opt, text,
 };
-use crate::uid;
 
 /// The numbers of a handshake (RFC 8446, RFC 5246).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -319,9 +318,9 @@ columns!(FIELDS, read_column, v: TlsHandshake, {
     not_before_ns: TimeNs, "ns since 1970", None, "Begin of the validity of the server's certificate." => moment(v.row, |[from, _]| from);
     not_after_ns: TimeNs, "ns since 1970", None, "End of the validity of the server's certificate." => moment(v.row, |[_, to]| to);
     flow_id: U64, "", Some(148), "Names the flow, as in its record." => Value::U64(v.row.flow_id);
-    community_id: Text, "", None, "Community ID (version 1, seed 0): the name that other monitors give the flow too." => community_id::column(v.row.protocol, [v.row.client, v.row.server]);
+    community_id: Text, "", None, "Community ID (version 1, seed 0): the name that other monitors give the flow too." => remembered::community_id(v.row.protocol, [v.row.client, v.row.server]);
     ja4: Text, "", None, "JA4 of the client: fingerprint of what it offers in its ClientHello; empty where that was not seen whole." => text(v.text.ja4);
-    uid: Text, "", None, "Name of the connection by its addresses, ports and protocol, for joins with other records; later connections of the same ports have the same." => uid::column(v.row.protocol, [v.row.client, v.row.server]);
+    uid: Text, "", None, "Name of the connection by its addresses, ports and protocol, for joins with other records; later connections of the same ports have the same." => remembered::uid_of(v.row.protocol, [v.row.client, v.row.server]);
 });
 
 impl RecordKind for TlsKind {

@@ -6,30 +6,41 @@
 use std::net::IpAddr;
 
 use crate::flow::Protocol;
-use crate::schema::{Endpoint, Value};
+use crate::schema::Endpoint;
 use crate::short::Short;
 
 /// Digits behind the letter: as many as 64 bits may need in base 62.
 const DIGITS: usize = 11;
 
+/// The last six digits are those of the remainder by this.
+const LOW: u64 = 62_u64.pow(6);
+
 /// The name, `C` and 11 digits; it does not matter which end is given first.
 #[must_use]
 pub fn uid(protocol: Protocol, one: Endpoint, other: Endpoint) -> Short {
-    const BASE: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
-    let mut number = hash(protocol, one.min(other), one.max(other));
+    // Both halves at once: the divisions of one need not wait for those of the other.
+    let number = hash(protocol, one.min(other), one.max(other));
+    let (mut high, mut low) = (number / LOW, number % LOW);
+    let (mut highs, mut lows) = ([0; 5], [0; 6]);
+    let [first, rest @ ..] = &mut lows;
+    for (one, other) in highs.iter_mut().zip(rest).rev() {
+        (*one, *other) = (next_digit(&mut high), next_digit(&mut low));
+    }
+    *first = next_digit(&mut low);
     let mut text = [b'C'; 1 + DIGITS];
-    for digit in text.iter_mut().skip(1).rev() {
-        let at = usize::try_from(number % 62).unwrap_or(0);
-        *digit = BASE.get(at).copied().unwrap_or(b'0');
-        number /= 62;
+    let digits = highs.iter().chain(&lows);
+    for (to, digit) in text.iter_mut().skip(1).zip(digits) {
+        *to = *digit;
     }
     Short::new(&text)
 }
 
-/// The column `uid` of a record.
-pub(crate) fn column(protocol: Protocol, ends: [Endpoint; 2]) -> Value<'static> {
-    let [one, other] = ends.map(|(address, port)| (address.to_canonical(), port));
-    Value::Short(uid(protocol, one, other))
+#[inline]
+fn next_digit(number: &mut u64) -> u8 {
+    const BASE: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+    let at = usize::try_from(*number % 62).unwrap_or(0);
+    *number /= 62;
+    BASE.get(at).copied().unwrap_or(b'0')
 }
 
 fn hash(protocol: Protocol, low: Endpoint, high: Endpoint) -> u64 {

@@ -1,11 +1,10 @@
 //! The columns of a flow: Tstat's, in Tstat's order and units, and what it does not have.
 
-use crate::community_id;
 use crate::flow::quic::{self, Halves, QuicRow};
 use crate::flow::row::{Anomaly, Protocol};
 use crate::flow::{Evidence, Flow, FlowKind, History};
+use crate::remembered;
 use crate::schema::{RecordKind as _, Value, columns};
-use crate::uid;
 
 fn flag(is_set: bool) -> Value<'static> {
     Value::U64(u64::from(is_set))
@@ -221,9 +220,9 @@ columns!(FIELDS, read_column, v: Flow, {
     s_ip_bytes: U64, "bytes", None, "Bytes of IP packets from the server, headers included." => Value::U64(v.row.server.ip_bytes);
     syn_ack: Millis, "ms", None, "SYN to SYN-ACK." => millis(v.row.syn_ack_ns);
     ack_dat: Millis, "ms", None, "SYN-ACK to the first ACK of the client." => millis(v.row.ack_dat_ns);
-    community_id: Text, "", None, "Community ID (version 1, seed 0): the name that other monitors give the flow too." => community_id::column(v.row.protocol, FlowKind::endpoints(v));
+    community_id: Text, "", None, "Community ID (version 1, seed 0): the name that other monitors give the flow too." => remembered::community_id(v.row.protocol, FlowKind::endpoints(v));
     ja4: Text, "", None, "JA4 of the client: fingerprint of what it offers in its ClientHello; empty where that was not seen whole." => text(v.text.ja4);
-    uid: Text, "", None, "Name of the connection by its addresses, ports and protocol, for joins with other records; later connections of the same ports have the same." => uid::column(v.row.protocol, FlowKind::endpoints(v));
+    uid: Text, "", None, "Name of the connection by its addresses, ports and protocol, for joins with other records; later connections of the same ports have the same." => remembered::uid_of(v.row.protocol, FlowKind::endpoints(v));
     history: Text, "", None, "What happened for the first time, in Zeek's letters and in order: S SYN, H SYN-ACK, A ACK alone, D payload, F FIN, R RST, T retransmission, W window of zero, G gap; upper case from the client, lower case from the server; ^ first where the first packet came from the server." => history(v.row.history);
     missed_bytes: U64, "bytes", None, "Payload that the capture missed: gaps in the sequence numbers of both sides." => Value::U64(v.row.client.missed_bytes + v.row.server.missed_bytes);
     client_country: Text, "", None, "Country of the address of the client (--geoip), by its two letters (ISO 3166-1)." => v.row.client.place.country();
