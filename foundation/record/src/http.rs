@@ -163,6 +163,13 @@ impl RecordBatch<HttpKind> for HttpBatch {
         }
     }
 
+    fn copy_from(&mut self, other: &Self) {
+        self.rows.clone_from(&other.rows);
+        self.spans.clone_from(&other.spans);
+        self.webs.clone_from(&other.webs);
+        self.arena.clone_from(&other.arena);
+    }
+
     fn memory_bytes(&self) -> usize {
         self.rows.len() * (size_of::<HttpRow>() + size_of::<Span>())
             + self.webs.len() * size_of::<WebRow>()

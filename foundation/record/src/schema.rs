@@ -184,6 +184,13 @@ pub trait RecordBatch<K: RecordKind> {
     fn clear(&mut self);
     /// Copies a record in.
     fn push_view(&mut self, view: &K::View<'_>);
+    /// Copies all records of another batch, in place of its own.
+    fn copy_from(&mut self, other: &Self) {
+        self.clear();
+        for view in other.views() {
+            self.push_view(&view);
+        }
+    }
     /// All records in order.
     fn views(&self) -> impl Iterator<Item = K::View<'_>> {
         (0..self.len()).filter_map(|at| self.get(at))

@@ -9,6 +9,7 @@
 //! With `--partition` Parquet files are sorted into directories by the time of their records, and
 //! `--budget` deletes the oldest of them.
 
+mod beside;
 mod directories;
 mod part;
 mod partitions;
@@ -17,6 +18,7 @@ mod sink;
 use linkweir_engine::{Sink, SinkError};
 use linkweir_record::RecordKind;
 
+use self::beside::Beside;
 use self::part::{ArrowPart, ParquetPart};
 use self::partitions::PartitionedSink;
 use self::sink::ColumnSink;
@@ -34,7 +36,7 @@ pub(crate) fn open_parquet<K: RecordKind>(
     options: OutputOptions,
 ) -> Result<Box<dyn Sink<K>>, SinkError> {
     let sink = ColumnSink::<K, ParquetPart<K>>::open(destination, place, options, false)?;
-    Ok(Box::new(sink))
+    Ok(Box::new(Beside::new(Box::new(sink))))
 }
 
 /// Opens an Arrow stream, or rotated files of them.
@@ -69,5 +71,5 @@ pub(crate) fn open_partitioned<K: RecordKind>(
         });
     }
     let sink = PartitionedSink::<K>::open(destination, partition, options)?;
-    Ok(Box::new(sink))
+    Ok(Box::new(Beside::new(Box::new(sink))))
 }
