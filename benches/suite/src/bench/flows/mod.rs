@@ -10,7 +10,7 @@ use super::harness::{
     verdict,
 };
 use super::programs::{self, Programs, Run, SLOW_ROUNDS, Series, cpu_s, mpps};
-use super::workers::{Measured, by_clock};
+use super::workers::by_clock;
 use crate::Outcome;
 use crate::shell::{self, Options, grouped};
 use anyhow::{Context as _, Result};

@@ -48,11 +48,25 @@ pub(crate) struct Job<'a> {
 /// # Errors
 /// It could not be run or it failed.
 pub(crate) fn cost(job: Job<'_>, dir: &Path) -> Result<Cost> {
+    cost_on(&[CORE], job, dir)
+}
+
+/// The same on these cores.
+///
+/// # Errors
+/// The same.
+pub(crate) fn cost_on(cores: &[usize], job: Job<'_>, dir: &Path) -> Result<Cost> {
     let result = dir.join("cost.json");
     let name = job.program.display().to_string();
     let messages = dir.join("stderr");
     let status = Command::new(std::env::current_exe()?)
-        .args(["measured", "--core", &CORE.to_string(), "--result"])
+        .arg("measured")
+        .args(
+            cores
+                .iter()
+                .flat_map(|core| ["--core".to_owned(), core.to_string()]),
+        )
+        .arg("--result")
         .arg(&result)
         .arg("--stdout")
         .arg(job.stdout)
@@ -76,7 +90,7 @@ pub(crate) fn cost(job: Job<'_>, dir: &Path) -> Result<Cost> {
     })
 }
 
-/// `measured --core N --result FILE --stdout FILE -- PROGRAM ARGS`
+/// `measured --core N... --result FILE --stdout FILE -- PROGRAM ARGS`
 pub(crate) fn measured(args: &[String]) -> Outcome {
     let at = args
         .iter()
@@ -87,12 +101,15 @@ pub(crate) fn measured(args: &[String]) -> Outcome {
         bail!("no command to measure")
     };
     let mut options = Options::new(own);
-    let core: usize = options.value("--core")?.unwrap_or(CORE);
+    let mut cores: Vec<usize> = Vec::new();
+    while let Some(core) = options.value("--core")? {
+        cores.push(core);
+    }
     let result: String = options.value("--result")?.context("--result")?;
     let stdout: String = options.value("--stdout")?.context("--stdout")?;
     options.rest()?;
 
-    pin(core)?;
+    pin_to(&cores)?;
     let stdout = std::fs::File::create(&stdout).with_context(|| format!("create {stdout}"))?;
     let begin = Instant::now();
     let status = Command::new(program)
@@ -114,10 +131,16 @@ pub(crate) fn measured(args: &[String]) -> Outcome {
 
 /// Keeps this process, and what it starts, on one core; on a machine with fewer, where it is.
 pub(crate) fn pin(core: usize) -> Result<()> {
-    let mut cores = CpuSet::new();
-    cores.set(core)?;
-    if let Err(error) = sched_setaffinity(Pid::from_raw(0), &cores) {
-        eprintln!("not pinned to core {core}: {error}");
+    pin_to(&[core])
+}
+
+fn pin_to(cores: &[usize]) -> Result<()> {
+    let mut set = CpuSet::new();
+    for core in cores {
+        set.set(*core)?;
+    }
+    if let Err(error) = sched_setaffinity(Pid::from_raw(0), &set) {
+        eprintln!("not pinned to cores {cores:?}: {error}");
     }
     Ok(())
 }

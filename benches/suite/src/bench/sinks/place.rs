@@ -60,6 +60,7 @@ impl Place {
             // Everything is analysed and counted; no host has a blank, so no record is written.
             Sink::Nowhere => ["--format", "text", "--host", " "].as_slice(),
             Sink::File => &["--format", row.name],
+            Sink::TwoCores => &["--format", "parquet"],
             Sink::Broker => &["--kafka", "compression.codec=lz4"],
         };
         let words = words.iter().map(|word| (*word).to_owned()).collect();

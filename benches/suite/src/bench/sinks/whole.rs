@@ -1,8 +1,8 @@
 //! The command as a whole: a capture in, records out.
 
-use super::super::harness::{self, Job, cost, count};
+use super::super::harness::{self, CORE, FEEDER_CORE, Job, cost, count};
 use super::Place;
-use super::rows::{ANALYSIS, Row, Series, Sink, Taken};
+use super::rows::{ANALYSIS, PARQUET_ON_TWO, Row, Series, Sink, Taken};
 use anyhow::{Context as _, Result, bail};
 use serde_json::Value;
 use std::path::Path;
@@ -10,7 +10,9 @@ use std::process::{Command, Stdio};
 
 /// Runs every row over the capture, in turns.
 pub(super) fn rounds(place: &Place, rows: &[&'static Row], runs: usize) -> Result<Vec<Series>> {
+    let has_parquet = rows.iter().any(|row| row.word == "parquet");
     let rows = std::iter::once(&ANALYSIS).chain(rows.iter().copied());
+    let rows = rows.chain(has_parquet.then_some(&PARQUET_ON_TWO));
     harness::rounds("linkweir http", rows, runs, |_, row, _| {
         run(place, row).map(Some)
     })
@@ -40,7 +42,10 @@ fn run(place: &Place, row: &Row) -> Result<Taken> {
         stdin: Stdio::null(),
         stdout: &stdout,
     };
-    let cost = cost::cost(job, &place.dir)?;
+    let cost = match row.how {
+        Sink::TwoCores => cost::cost_on(&[FEEDER_CORE, CORE], job, &place.dir)?,
+        _ => cost::cost(job, &place.dir)?,
+    };
     let totals: Value = serde_json::from_slice(&std::fs::read(&summary)?)?;
     let transactions = count(&totals, "http/transactions")?;
     let written = count(&totals, "records")?;
