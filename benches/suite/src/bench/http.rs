@@ -11,7 +11,7 @@ use super::harness::{
 };
 use super::programs::{self, Over, Programs, Ran, Run, SLOW_ROUNDS, Series, over};
 use super::repeat::head;
-use super::workers::{Measured, by_clock};
+use super::workers::{Shared, by_clock};
 use crate::Outcome;
 use crate::shell::{self, Options, grouped, root};
 use anyhow::{Context as _, Result, bail};
@@ -184,7 +184,7 @@ fn compare(captures: &Captures, dir: &Path, runs: usize) -> Outcome {
     let piped = rounds("through a pipe", &PIPED, runs.min(3), |_, row, _| {
         repeated(&programs, &captures.mix, row.how).map(Some)
     })?;
-    let measured = Measured {
+    let measured = Shared {
         command: "http",
         format: "text",
     };

@@ -22,7 +22,7 @@ static ROWS: [Row<Many>; 3] = [
 
 /// A command with workers.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Measured {
+pub(super) struct Shared {
     pub(super) command: &'static str,
     /// That of its records.
     pub(super) format: &'static str,
@@ -34,11 +34,11 @@ pub(super) struct Measured {
 /// A run failed.
 pub(super) fn by_clock(
     programs: &Programs,
-    measured: Measured,
+    measured: Shared,
     capture: (&str, &Capture),
     runs: usize,
 ) -> Result<Vec<Target>> {
-    let Measured { command, format } = measured;
+    let Shared { command, format } = measured;
     let (name, capture) = capture;
     let cores = available_parallelism()?.get();
     let program = programs.path("linkweir").context("no linkweir")?;

@@ -10,7 +10,7 @@ use super::harness::{
     verdict,
 };
 use super::programs::{self, Programs, Run, SLOW_ROUNDS, Series, cpu_s, mpps};
-use super::workers::by_clock;
+use super::workers::{Shared, by_clock};
 use crate::Outcome;
 use crate::shell::{self, Options, grouped};
 use anyhow::{Context as _, Result};
@@ -92,7 +92,7 @@ fn compare(
     let (of_few, of_many) = (on(few)?, on(&many)?);
     table_one(&[(few, &of_few), (&many, &of_many)]);
     let same = workers(programs, few, &many)?;
-    let measured = Measured {
+    let measured = Shared {
         command: "flows",
         format: "jsonl",
     };
