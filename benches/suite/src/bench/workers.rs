@@ -113,7 +113,7 @@ mod tests {
 
     #[test]
     fn each_number_of_workers_has_its_target() {
-        let walls = [1.8, 1.0, 0.54];
+        let walls = [1.9, 1.0, 0.6];
         let series = |(row, wall_s)| Series {
             row,
             runs: [Some(wall_s)].into_iter().collect(),
