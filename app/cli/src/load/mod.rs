@@ -59,22 +59,7 @@ const INTERVAL: Duration = Duration::from_secs(1);
 pub(crate) fn run(args: &LoadArgs) -> anyhow::Result<Exit> {
     let signals = Signals::install()?;
     let target = Target::parse(&args.url, args.sessions.host.as_deref())?;
-    if !target.is_private() && !args.link.may_be_public() {
-        let what = format!(
-            "{} is a public address: load only what you own or may, and say so with --allow-public, twice",
-            target.server.ip()
-        );
-        return Err(anyhow!(Wrong(what)));
-    }
-    for directory in written_directories(args) {
-        if !directory.exists() {
-            return Err(anyhow!(
-                "{}: no such directory to write to",
-                directory.display()
-            ));
-        }
-    }
-    conflicts::check(&written(args), &[]).map_err(|what| anyhow!(Wrong(what)))?;
+    check(args, &target)?;
     let stop = || signals.stop();
     let files = Files::open(&args.output)?;
     if args.roles.role == Role::Controller {
@@ -166,6 +151,26 @@ pub(crate) fn run(args: &LoadArgs) -> anyhow::Result<Exit> {
     };
     let played = runner.play(begin);
     runner.conclude(args, &header, played)
+}
+
+/// Refuses what may not be loaded, and outputs that could not be written.
+fn check(args: &LoadArgs, target: &Target) -> anyhow::Result<()> {
+    if !target.is_private() && !args.link.may_be_public() {
+        let what = format!(
+            "{} is a public address: load only what you own or may, and say so with --allow-public, twice",
+            target.server.ip()
+        );
+        return Err(anyhow!(Wrong(what)));
+    }
+    for directory in written_directories(args) {
+        if !directory.exists() {
+            return Err(anyhow!(
+                "{}: no such directory to write to",
+                directory.display()
+            ));
+        }
+    }
+    conflicts::check(&written(args), &[]).map_err(|what| anyhow!(Wrong(what)))
 }
 
 fn open_pcap(args: &LoadArgs) -> anyhow::Result<Option<Pcap>> {
