@@ -6,8 +6,8 @@
 use super::captures::{self, Capture, Plan};
 use super::compressed;
 use super::harness::{
-    Column, FEEDER_CORE, Row, Runs, Target, cells, count, digits, find, in_directory, megabytes,
-    print_cells, rounds, row, setup, verdict,
+    Column, FEEDER_CORE, Row, Runs, Target, cells, count, digits, find, in_directory, linkweir,
+    megabytes, print_cells, rounds, row, setup, verdict,
 };
 use super::programs::{self, Over, Programs, Ran, Run, SLOW_ROUNDS, Series, over};
 use super::repeat::head;
@@ -96,7 +96,7 @@ struct Captures {
     walk: PathBuf,
 }
 
-/// `bench http [--packets N] [--capture FILE] [--tiny FILE] [--runs R] [--dir DIR] [--keep]`, and `bench
+/// `bench http [--packets N] [--capture FILE] [--tiny FILE] [--runs R] [--binary FILE] [--dir DIR] [--keep]`, and `bench
 /// record` with the same options, which only makes the captures.
 pub(super) fn run(args: &[String], only_records: bool) -> Outcome {
     let mut options = Options::new(args);
@@ -109,6 +109,7 @@ pub(super) fn run(args: &[String], only_records: bool) -> Outcome {
         dir: dir.unwrap_or_else(|| shell::memory_directory("bench")),
     };
     let runs: usize = options.value("--runs")?.unwrap_or(5);
+    let binary: Option<PathBuf> = options.value("--binary")?;
     options.rest()?;
     setup()?;
     in_directory(&plan.dir, plan.keep, |_| {
@@ -118,7 +119,7 @@ pub(super) fn run(args: &[String], only_records: bool) -> Outcome {
             println!("{}", captures.tiny.path.display());
             return Ok(true);
         }
-        compare(&captures, &plan.dir, runs.max(1))
+        compare(&captures, &plan.dir, binary.as_deref(), runs.max(1))
     })
 }
 
@@ -152,8 +153,8 @@ fn prepare(plan: &Plan, mix: Option<&Path>, tiny: Option<&Path>) -> Result<Captu
     })
 }
 
-fn compare(captures: &Captures, dir: &Path, runs: usize) -> Outcome {
-    let linkweir = shell::release_binary()?;
+fn compare(captures: &Captures, dir: &Path, binary: Option<&Path>, runs: usize) -> Outcome {
+    let linkweir = linkweir(binary)?;
     let own = vec![
         ("linkweir", linkweir.clone()),
         ("pcapwalk", captures.walk.clone()),
