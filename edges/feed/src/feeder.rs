@@ -169,7 +169,7 @@ impl Feeder {
     pub fn distribute(
         &mut self,
         batch: &Batch<'_>,
-        router: &mut Router<impl Splitter>,
+        router: &mut Router<'_, impl Splitter>,
         on_wait: &mut dyn FnMut(&mut Self, Waiting) -> bool,
     ) {
         for frame in batch.frames() {
@@ -182,7 +182,7 @@ impl Feeder {
     pub fn give_up(
         &mut self,
         now: Option<Timestamp>,
-        router: &mut Router<impl Splitter>,
+        router: &mut Router<'_, impl Splitter>,
         on_wait: &mut dyn FnMut(&mut Self, Waiting) -> bool,
     ) {
         router.give_up(now, |frame, hash| self.push(frame, hash, on_wait));

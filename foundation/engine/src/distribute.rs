@@ -25,8 +25,8 @@ pub trait Port {
 pub struct DispatchState {
     stop: AtomicBool,
     /// Copies of frames that went to more than one shard, and their bytes.
-    copies: AtomicU64,
-    copied_bytes: AtomicU64,
+    pub(crate) copies: AtomicU64,
+    pub(crate) copied_bytes: AtomicU64,
     /// Latest capture time of what was distributed, nanoseconds since the epoch.
     latest: AtomicU64,
     seen: Mutex<Seen>,
@@ -63,43 +63,6 @@ impl DispatchState {
         Timestamp::from_nanos(self.latest.load(Ordering::Acquire))
     }
 
-    pub(crate) fn is_stopped(&self) -> bool {
-        self.stop.load(Ordering::Relaxed)
-    }
-
-    /// Takes note of the times of what is to be distributed.
-    pub(crate) fn add_latest(&self, batch: &Batch<'_>) {
-        let times = batch.index().iter().map(|frame| frame.timestamp.as_nanos());
-        let latest = times.max().unwrap_or_default();
-        self.latest.fetch_max(latest, Ordering::AcqRel);
-    }
-
-    /// Counts the copies beyond the first of a frame that went to all.
-    pub(crate) fn add_copies(&self, others: u32, wire_len: u32) {
-        let others = u64::from(others);
-        self.copies.fetch_add(others, Ordering::Relaxed);
-        self.copied_bytes.fetch_add(
-            others.saturating_mul(u64::from(wire_len)),
-            Ordering::Relaxed,
-        );
-    }
-
-    pub(crate) fn set_progress(&self, progress: Progress, drops: Drops) {
-        self.with(|seen| (seen.progress, seen.drops) = (progress, drops));
-    }
-
-    pub(crate) fn set_parts(&self, parts: Parts) {
-        self.with(|seen| seen.parts = parts);
-    }
-
-    pub(crate) fn set_inputs(&self, inputs: Vec<InputCounts>) {
-        self.with(|seen| seen.inputs = inputs);
-    }
-
-    pub(crate) fn set_error(&self, error: SourceError) {
-        self.with(|seen| seen.error = Some(error));
-    }
-
     fn with<R>(&self, then: impl FnOnce(&mut Seen) -> R) -> R {
         then(&mut self.seen.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -129,7 +92,7 @@ impl DispatchState {
         self.with(|seen| std::mem::take(&mut seen.faults))
     }
 
-    /// Adds what was wrong with the input.
+    /// Adds what a worker says of its own source.
     pub(crate) fn add_fault(&self, fault: Fault) {
         self.with(|seen| seen.faults.push(fault));
     }
@@ -144,41 +107,76 @@ impl DispatchState {
 /// hash that `splitter` gives them, IP fragments as the packets they make. Dropping the ports tells
 /// their readers that this was all.
 pub fn distribute<S: Source, P: Port>(
-    mut source: S,
+    source: S,
     splitter: &mut impl Splitter,
     ports: &mut [P],
     limit: &Limit,
     state: &DispatchState,
 ) {
-    let mut ports = Ports::new(ports);
+    read(source, splitter, &mut Ports::new(ports), limit, state);
+}
+
+/// Where the frames of a source go.
+pub(crate) trait Outlet<S> {
+    /// Takes the frames of a batch.
+    fn batch(
+        &mut self,
+        batch: &Batch<'_>,
+        router: &mut Router<'_, impl Splitter>,
+        state: &DispatchState,
+    );
+
+    /// Called after each event of the source; false when nobody reads any more.
+    fn sent(&mut self, source: &mut S) -> bool;
+
+    /// Takes what there is of packets of which parts are missing, as of [`Router::give_up`].
+    fn give_up(
+        &mut self,
+        router: &mut Router<'_, impl Splitter>,
+        now: Option<Timestamp>,
+        state: &DispatchState,
+    );
+}
+
+/// Reads a source to its end, or to a limit.
+pub(crate) fn read<S: Source>(
+    mut source: S,
+    splitter: &mut impl Splitter,
+    outlet: &mut impl Outlet<S>,
+    limit: &Limit,
+    state: &DispatchState,
+) {
     let mut router = Router::new(splitter, source.is_distributed());
-    while ports.is_read && !limit.is_used_up() && !state.is_stopped() {
+    let mut is_read = true;
+    while is_read && !limit.is_used_up() && !state.stop.load(Ordering::Relaxed) {
         let mut has_more = true;
         match source.next_event() {
             Ok(SourceEvent::Batch(batch)) => {
                 let batch = limit.apply(batch);
-                state.add_latest(&batch);
-                ports.batch(&batch, &mut router, state);
+                let times = batch.index().iter().map(|frame| frame.timestamp.as_nanos());
+                let latest = times.max().unwrap_or_default();
+                state.latest.fetch_max(latest, Ordering::AcqRel);
+                outlet.batch(&batch, &mut router, state);
             }
             Ok(SourceEvent::Idle) => {
                 if let Some(now) = source.now() {
-                    ports.give_up(&mut router, Some(now), state);
+                    outlet.give_up(&mut router, Some(now), state);
                 }
             }
-            Ok(SourceEvent::Fault(fault)) => state.add_fault(fault),
+            Ok(SourceEvent::Fault(fault)) => state.with(|seen| seen.faults.push(fault)),
             Ok(SourceEvent::End) => has_more = false,
             Err(error) => {
-                state.set_error(error);
+                state.with(|seen| seen.error = Some(error));
                 has_more = false;
             }
         }
-        ports.is_read &= has_more;
-        state.set_progress(source.progress(), source.drops());
-        state.set_parts(router.parts());
+        is_read = outlet.sent(&mut source) && has_more;
+        let (progress, drops, parts) = (source.progress(), source.drops(), router.parts());
+        state.with(|seen| (seen.progress, seen.drops, seen.parts) = (progress, drops, parts));
     }
-    ports.give_up(&mut router, None, state);
-    state.set_parts(router.parts());
-    state.set_inputs(source.inputs());
+    outlet.give_up(&mut router, None, state);
+    let inputs = source.inputs();
+    state.with(|seen| (seen.parts, seen.inputs) = (router.parts(), inputs));
 }
 
 /// The ports of all shards.
@@ -210,11 +208,13 @@ impl<'p, P: Port> Ports<'p, P> {
             self.is_read |= port.push(frame);
         }
     }
+}
 
+impl<S, P: Port> Outlet<S> for Ports<'_, P> {
     fn batch(
         &mut self,
         batch: &Batch<'_>,
-        router: &mut Router<impl Splitter>,
+        router: &mut Router<'_, impl Splitter>,
         state: &DispatchState,
     ) {
         self.is_read = false;
@@ -226,10 +226,13 @@ impl<'p, P: Port> Ports<'p, P> {
         self.ports.iter_mut().for_each(Port::flush);
     }
 
-    /// Distributes what there is of packets of which parts are missing, as of [`Router::give_up`].
+    fn sent(&mut self, _: &mut S) -> bool {
+        self.is_read
+    }
+
     fn give_up(
         &mut self,
-        router: &mut Router<impl Splitter>,
+        router: &mut Router<'_, impl Splitter>,
         now: Option<Timestamp>,
         state: &DispatchState,
     ) {

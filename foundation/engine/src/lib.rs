@@ -34,7 +34,7 @@ pub use seams::{
     Drops, Fault, FaultKind, InputCounts, Progress, Sink, SinkError, SinkLosses, Source,
     SourceError, SourceEvent, Stage, TableFill,
 };
-pub use share::{Detach, Pieces, share};
+pub use share::{Detach, PieceQueue, Pieces, distribute_shared, piece_queues};
 pub use sort::Sorter;
 pub use split::{FlowSplitter, NamedFlowSplitter, Route, Splitter, TransactionSplitter};
-pub use workers::{Dispatch, Dispatcher, Workers, WorkersReport, run_workers};
+pub use workers::{Dispatcher, Workers, WorkersReport, run_workers};

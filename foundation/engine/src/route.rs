@@ -26,16 +26,16 @@ pub struct Parts {
 
 /// Says where the frames of a trace go.
 #[derive(Debug)]
-pub struct Router<S> {
-    splitter: S,
+pub struct Router<'s, S> {
+    splitter: &'s mut S,
     is_reassembled: bool,
     fragments: Fragments,
     parts: Parts,
 }
 
-impl<S: Splitter> Router<S> {
+impl<'s, S: Splitter> Router<'s, S> {
     /// Distributes by `splitter` what a source gives of which [`crate::Source::is_distributed`] is known.
-    pub fn new(splitter: S, is_reassembled: bool) -> Self {
+    pub fn new(splitter: &'s mut S, is_reassembled: bool) -> Self {
         Self {
             splitter,
             is_reassembled,
@@ -51,17 +51,6 @@ impl<S: Splitter> Router<S> {
             stats: self.fragments.stats(),
             ..self.parts
         }
-    }
-
-    /// What distributes.
-    pub(crate) const fn splitter(&self) -> &S {
-        &self.splitter
-    }
-
-    /// [`Splitter::by_key`] of the next frame, which is then taken.
-    #[inline]
-    pub(crate) fn by_key(&mut self, key: u32) -> Option<u32> {
-        self.splitter.by_key(key)
     }
 
     /// Takes a frame; `each` gets what there is to distribute now, and its hash, or nothing where it goes to all
@@ -99,7 +88,7 @@ impl<S: Splitter> Router<S> {
         } = self;
         let part = (frame.link, frame.bytes, frame.wire_len);
         fragments.on_frame(part, frame.timestamp, |joined| {
-            give(splitter, parts, &joined, each);
+            give(*splitter, parts, &joined, each);
         });
     }
 
@@ -115,7 +104,7 @@ impl<S: Splitter> Router<S> {
             parts,
             ..
         } = self;
-        let each = |joined: Joined<'_>| give(splitter, parts, &joined, &mut each);
+        let each = |joined: Joined<'_>| give(*splitter, parts, &joined, &mut each);
         match now {
             Some(now) => fragments.expire(now, each),
             None => fragments.finish(each),

@@ -24,20 +24,6 @@ pub trait Splitter {
     /// The hash of a packet, or nothing where every worker gets a copy of it.
     fn packet(&mut self, packet: &Packet<'_>) -> Option<u32>;
 
-    /// What of a packet's place can be computed without memory, by whoever has the packet at hand; nothing where that
-    /// does not say enough.
-    #[inline]
-    fn key(_: &Packet<'_>) -> Option<u32> {
-        None
-    }
-
-    /// The hash of the next packet of the trace, one with this key, where it goes to one shard and that does not depend on
-    /// what else is in it. Otherwise [`Self::packet`] is to be asked, and nothing has changed.
-    #[inline]
-    fn by_key(&mut self, _key: u32) -> Option<u32> {
-        None
-    }
-
     /// Where a frame goes.
     #[inline]
     fn route(&mut self, frame: &Frame<'_>) -> Route {
@@ -63,42 +49,6 @@ pub trait Splitter {
     }
 }
 
-impl<S: Splitter> Splitter for &mut S {
-    #[inline]
-    fn packet(&mut self, packet: &Packet<'_>) -> Option<u32> {
-        (**self).packet(packet)
-    }
-
-    #[inline]
-    fn key(packet: &Packet<'_>) -> Option<u32> {
-        S::key(packet)
-    }
-
-    #[inline]
-    fn by_key(&mut self, key: u32) -> Option<u32> {
-        (**self).by_key(key)
-    }
-
-    #[inline]
-    fn route(&mut self, frame: &Frame<'_>) -> Route {
-        (**self).route(frame)
-    }
-
-    #[inline]
-    fn hash(&mut self, frame: &Frame<'_>) -> u32 {
-        (**self).hash(frame)
-    }
-}
-
-/// [`Splitter::key`] of a frame that is of the plain shape.
-#[inline]
-pub(crate) fn key_of<P: Splitter>(frame: Frame<'_>) -> Option<u32> {
-    if frame.link != LinkType::ETHERNET {
-        return None;
-    }
-    P::key(&decode_plain(frame.bytes, frame.wire_len)?)
-}
-
 /// The shard of a hash; 0 where there are none to choose from.
 #[inline]
 #[must_use]
@@ -119,16 +69,6 @@ impl Splitter for FlowSplitter {
     #[inline]
     fn packet(&mut self, packet: &Packet<'_>) -> Option<u32> {
         Some(hash_of_flow(packet))
-    }
-
-    #[inline]
-    fn key(packet: &Packet<'_>) -> Option<u32> {
-        Some(hash_of_flow(packet))
-    }
-
-    #[inline]
-    fn by_key(&mut self, key: u32) -> Option<u32> {
-        Some(key)
     }
 }
 
@@ -158,16 +98,6 @@ impl Splitter for NamedFlowSplitter {
             _ => false,
         };
         (!is_for_all).then(|| hash_of_flow(packet))
-    }
-
-    #[inline]
-    fn key(packet: &Packet<'_>) -> Option<u32> {
-        Self.packet(packet)
-    }
-
-    #[inline]
-    fn by_key(&mut self, key: u32) -> Option<u32> {
-        Some(key)
     }
 }
 

@@ -4,12 +4,12 @@
 //! reader ─ distribute ─► port 0 ─► worker 0 (source, stage) ─┐
 //!                     └► port 1 ─► worker 1 (source, stage) ─┴► records ─► (sorter) ─► outputs
 //! ```
-//! or without a reader: where the kernel distributes, workers have sockets of their own, and a file they read
-//! themselves ([`crate::share`]). Workers share nothing else but handoffs: what they produce merges by addition.
+//! or, where the kernel distributes, workers with sockets of their own and no reader. Workers share
+//! nothing but handoffs: what they produce merges by addition.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -33,43 +33,23 @@ type Batch<T> = <<T as Stage>::Record as RecordKind>::Batch;
 /// Reads the input and distributes it to the sources of the shards.
 pub type Dispatcher<'d> = Box<dyn FnOnce(&DispatchState) + Send + 'd>;
 
-/// Who gives the shards their packets.
-pub enum Dispatch<'d> {
-    /// The kernel.
-    Kernel,
-    /// A thread of its own.
-    Reader(Dispatcher<'d>),
-    /// The sources of the shards together, of which this is known.
-    Shared(Arc<DispatchState>),
-}
-
 /// What several workers are to do.
 pub struct Workers<'d, S, T> {
     /// A source and a stage for each worker.
     pub shards: Vec<(S, T)>,
-    /// Where their packets come from.
-    pub dispatch: Dispatch<'d>,
-    /// At most this many packets are taken by the workers; whoever distributes has its own limit.
+    /// Runs on a thread of its own, where the kernel does not distribute.
+    pub dispatcher: Option<Dispatcher<'d>>,
+    /// At most this many packets are taken by the workers; a dispatcher has its own limit.
     pub limit: Limit,
     /// Whether the records leave in the order of their time.
     pub is_sorted: bool,
-}
-
-impl std::fmt::Debug for Dispatch<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::Kernel => "Kernel",
-            Self::Reader(_) => "Reader",
-            Self::Shared(_) => "Shared",
-        })
-    }
 }
 
 impl<S, T> std::fmt::Debug for Workers<'_, S, T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Workers")
             .field("shards", &self.shards.len())
-            .field("dispatch", &self.dispatch)
+            .field("dispatcher", &self.dispatcher.is_some())
             .finish_non_exhaustive()
     }
 }
@@ -136,17 +116,12 @@ where
     Batch<T>: Clone + Send,
 {
     let watches: Vec<Watch> = workers.shards.iter().map(|_| Watch::default()).collect();
-    let (dispatcher, state) = match workers.dispatch {
-        Dispatch::Kernel => (None, None),
-        Dispatch::Reader(dispatcher) => (Some(dispatcher), Some(Arc::default())),
-        Dispatch::Shared(state) => (None, Some(state)),
-    };
-    let is_distributed = state.is_some();
-    let state: Arc<DispatchState> = state.unwrap_or_default();
-    let state = &*state;
+    let state = DispatchState::default();
     let (outbox, inbox) = sync_channel::<Batch<T>>(QUEUE);
     thread::scope(|scope| {
-        let dispatcher = dispatcher.map(|dispatcher| scope.spawn(|| dispatcher(state)));
+        let dispatcher = workers
+            .dispatcher
+            .map(|dispatcher| scope.spawn(|| dispatcher(&state)));
         let mailboxes = Mailbox::all(workers.shards.len());
         let threads: Vec<_> = workers
             .shards
@@ -155,6 +130,7 @@ where
             .zip(&watches)
             .map(|(((source, stage), mailbox), watch)| {
                 let (outbox, limit) = (outbox.clone(), workers.limit.clone());
+                let state = &state;
                 scope.spawn(move || work(source, stage, mailbox, (watch, state), outbox, limit))
             })
             .collect();
@@ -162,8 +138,8 @@ where
         let mut writer = Writer {
             inbox,
             watches: &watches,
-            state,
-            is_distributed,
+            state: &state,
+            is_distributed: dispatcher.is_some(),
             sorter: workers.is_sorted.then(Sorter::default),
             total: RunReport::default(),
         };
@@ -198,7 +174,7 @@ where
             result = result.and_then(|()| Err(error.into()));
         }
         total.faults.extend(state.take_faults());
-        merge(&mut total, report.each.iter(), state);
+        merge(&mut total, report.each.iter(), &state);
         total.losses = outputs.losses();
         total.sample = outputs.sampled();
         total.left_out = outputs.left_out();
@@ -293,7 +269,7 @@ impl<K: RecordKind> Writer<'_, K> {
                 }
                 Directive::Rotate => outputs.rotate()?,
                 Directive::Stop => {
-                    // What was distributed is still worked on: the end of what is distributed is that of the workers.
+                    // What was distributed is still worked on: the dispatcher's end is that of the workers.
                     self.state.stop();
                     if !self.is_distributed {
                         for watch in self.watches {

@@ -6,9 +6,9 @@ use std::rc::Rc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use linkweir_engine::{
-    Batch, Directive, Dispatch, DispatchState, Frame, FrameRef, Limit, NoOutput, Outputs, Port,
-    Route, Run, RunError, Sink, SinkError, Source, SourceError, SourceEvent, Splitter, Stage,
-    TableFill, Workers, WorkersReport, distribute, run_workers,
+    Batch, Directive, DispatchState, Frame, FrameRef, Limit, NoOutput, Outputs, Port, Route, Run,
+    RunError, Sink, SinkError, Source, SourceError, SourceEvent, Splitter, Stage, TableFill,
+    Workers, WorkersReport, distribute, run_workers,
 };
 use linkweir_record::{HttpBatch, HttpKind, HttpRow, RecordBatch, RecordKind, Text};
 use linkweir_testkit::capture_writer::CapturedFrame;
@@ -205,7 +205,7 @@ fn run_with(
     }
     let workers = Workers {
         shards,
-        dispatch: Dispatch::Reader(Box::new(move |state| dispatcher(&mut ports, state))),
+        dispatcher: Some(Box::new(move |state| dispatcher(&mut ports, state))),
         limit: Limit::default(),
         is_sorted,
     };

@@ -30,7 +30,7 @@ pub(crate) trait Passive {
     type Config: Clone + Send;
     type Counters: Counters;
     /// Distributes the packets of a reader to workers.
-    type Splitter: Splitter + Send;
+    type Splitter: Splitter;
 
     fn flags(&self) -> Flags<'_>;
 

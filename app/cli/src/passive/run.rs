@@ -4,8 +4,8 @@ use anyhow::anyhow;
 use linkweir_capture::CaptureFiles;
 use linkweir_capture::live::LiveSource;
 use linkweir_engine::{
-    Dispatch, Frame, Limit, Outputs, Pieces, Port, Run, Source, Workers, distribute, run_workers,
-    share,
+    Frame, Limit, Outputs, Pieces, Port, Run, Source, Workers, distribute, distribute_shared,
+    piece_queues, run_workers,
 };
 use linkweir_feed::{Consumer, Producer};
 use linkweir_sink::OutputOptions;
@@ -176,7 +176,7 @@ impl<C: Passive> Job<'_, C> {
         let sources = sources.into_iter().map(|source| packets.keep(source));
         let workers = Workers {
             shards: sources.zip((0..).map(stage)).collect(),
-            dispatch: Dispatch::Kernel,
+            dispatcher: None,
             limit: Limit::new(self.ending.flags.input.count),
             is_sorted: self.ending.flags.is_sorted,
         };
@@ -198,7 +198,7 @@ impl<C: Passive> Job<'_, C> {
         );
         let workers = Workers::<Consumer, C::Stage> {
             shards: consumers.into_iter().zip((0..).map(stage)).collect(),
-            dispatch: Dispatch::Reader(Box::new(move |state| {
+            dispatcher: Some(Box::new(move |state| {
                 let mut splitter = C::splitter(&config, ports.len());
                 distribute(source, &mut splitter, &mut ports, &limit, state);
                 C::on_distributed(&splitter);
@@ -209,7 +209,7 @@ impl<C: Passive> Job<'_, C> {
         self.by_workers(workers)
     }
 
-    /// The same for files: the workers read them, and no frame is copied.
+    /// The same for files: what is read is shared, and no frame copied.
     fn by_sharing(self, source: CaptureFiles) -> anyhow::Result<Exit> {
         let flags = &self.ending.flags;
         let count = u32::try_from(flags.workers).unwrap_or(u32::MAX);
@@ -217,17 +217,18 @@ impl<C: Passive> Job<'_, C> {
             self.command
                 .stage(&self.config, Share::Reader { index, count })
         };
-        let (state, sources) = share(
-            self.ending.watcher.packets.keep(source),
-            C::splitter(&self.config, flags.workers),
-            flags.workers,
-            Limit::new(flags.input.count),
-            AHEAD,
-            C::on_distributed,
-        );
-        let workers = Workers::<Pieces<_, _>, C::Stage> {
-            shards: sources.into_iter().zip((0..).map(stage)).collect(),
-            dispatch: Dispatch::Shared(state),
+        let source = self.ending.watcher.packets.keep(source);
+        let buffer_bytes = usize::try_from(flags.input.read_size).unwrap_or(usize::MAX);
+        let pieces = (RING_BYTES / buffer_bytes.max(1)).clamp(1, 8);
+        let (queues, consumers) = piece_queues(flags.workers, pieces);
+        let (config, limit) = (self.config.clone(), Limit::new(flags.input.count));
+        let workers = Workers::<Pieces, C::Stage> {
+            shards: consumers.into_iter().zip((0..).map(stage)).collect(),
+            dispatcher: Some(Box::new(move |state| {
+                let mut splitter = C::splitter(&config, queues.len());
+                distribute_shared(source, &mut splitter, &queues, &limit, state);
+                C::on_distributed(&splitter);
+            })),
             limit: Limit::default(),
             is_sorted: flags.is_sorted,
         };
@@ -247,8 +248,6 @@ impl<C: Passive> Job<'_, C> {
     }
 }
 
-/// Buffers that wait for a worker while it reads on.
-const AHEAD: usize = 4;
 /// Bytes of the ring between the reader and each worker.
 const RING_BYTES: usize = 8 << 20;
 

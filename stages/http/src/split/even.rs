@@ -87,14 +87,6 @@ impl EvenConnections {
         owner
     }
 
-    #[inline]
-    fn count(&mut self) {
-        self.packets += 1;
-        if self.packets.is_multiple_of(LOOK_EVERY) {
-            self.look();
-        }
-    }
-
     #[cold]
     fn look(&mut self) {
         self.followed.retain(|one| one.packets > 0);
@@ -109,38 +101,21 @@ impl EvenConnections {
     }
 }
 
-/// The cell of a packet.
-#[inline]
-fn cell_of(packet: &Packet<'_>) -> u16 {
-    let network = &packet.network;
-    let (src, dst) = match &packet.transport {
-        Transport::Tcp(tcp) => (tcp.src_port(), tcp.dst_port()),
-        Transport::Udp(udp) => (udp.src_port(), udp.dst_port()),
-        _ => (0, 0),
-    };
-    let [.., high, low] = flow_hash((network.src(), src), (network.dst(), dst)).to_be_bytes();
-    u16::from_be_bytes([high, low])
-}
-
 impl Splitter for EvenConnections {
     #[inline]
-    fn key(packet: &Packet<'_>) -> Option<u32> {
-        Some(u32::from(cell_of(packet)))
-    }
-
-    #[inline]
-    fn by_key(&mut self, key: u32) -> Option<u32> {
-        let owner = *self.cells.get(key as usize)?;
-        // Nothing that is new or followed has a load.
-        *self.loads.get_mut(usize::from(owner))? += 1;
-        self.count();
-        Some(u32::from(owner))
-    }
-
-    #[inline]
     fn packet(&mut self, packet: &Packet<'_>) -> Option<u32> {
-        self.count();
-        let cell = cell_of(packet);
+        self.packets += 1;
+        if self.packets.is_multiple_of(LOOK_EVERY) {
+            self.look();
+        }
+        let network = &packet.network;
+        let (src, dst) = match &packet.transport {
+            Transport::Tcp(tcp) => (tcp.src_port(), tcp.dst_port()),
+            Transport::Udp(udp) => (udp.src_port(), udp.dst_port()),
+            _ => (0, 0),
+        };
+        let [.., high, low] = flow_hash((network.src(), src), (network.dst(), dst)).to_be_bytes();
+        let cell = u16::from_be_bytes([high, low]);
         let owner = match self.cells.get(usize::from(cell)) {
             Some(&NEW) | None => self.assign(cell, matches!(packet.transport, Transport::Tcp(_))),
             Some(&owner) => owner,
