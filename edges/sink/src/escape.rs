@@ -5,6 +5,41 @@
 
 use linkweir_record::escape::hex;
 
+/// A short text that is written again and again: copied in whole blocks, of which what is too much is cut
+/// off again, which is cheaper than to copy just so many bytes.
+#[derive(Debug)]
+pub(crate) struct Piece {
+    blocks: Box<[[u8; Self::BLOCK]]>,
+    len: usize,
+}
+
+impl Piece {
+    const BLOCK: usize = 32;
+
+    pub(crate) fn new(text: &str) -> Self {
+        let block = |part: &[u8]| {
+            let mut block = [0; Self::BLOCK];
+            for (to, from) in block.iter_mut().zip(part) {
+                *to = *from;
+            }
+            block
+        };
+        Self {
+            blocks: text.as_bytes().chunks(Self::BLOCK).map(block).collect(),
+            len: text.len(),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn push(&self, out: &mut Vec<u8>) {
+        let len = out.len() + self.len;
+        for block in &self.blocks {
+            out.extend_from_slice(block);
+        }
+        out.truncate(len);
+    }
+}
+
 /// Whether `is_special` holds for no byte of `bytes`.
 #[inline]
 pub(crate) fn is_clean(bytes: &[u8], is_special: impl Fn(u8) -> bool) -> bool {
@@ -67,6 +102,18 @@ pub const fn is_unprintable(byte: u8) -> bool {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn pieces_are_written_as_they_are() {
+        let text = "0123456789".repeat(10);
+        let mut out = Vec::new();
+        for len in 0..text.len() {
+            let text = text.get(..len).unwrap();
+            Piece::new(text).push(&mut out);
+            assert_eq!(out, text.as_bytes());
+            out.clear();
+        }
+    }
 
     #[test]
     fn every_place_is_tested() {

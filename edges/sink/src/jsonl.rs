@@ -7,62 +7,23 @@
 //! thus had back by replacing every `\xHH` of the decoded string by that byte.
 
 use linkweir_record::escape::hex;
-use linkweir_record::{FieldType, RecordKind, Value};
+use linkweir_record::{RecordKind, Value};
 
-use crate::escape::{is_clean, push_digits};
-use crate::format::{Encoder, all_columns};
+use crate::escape::{Piece, is_clean, push_digits};
+use crate::format::{Encoder, Shapes, all_columns};
 use crate::number::{push_ip, push_millis6, push_u64};
 
-/// Writes objects, from a template for each shape of records.
+/// Writes objects. The keys with their punctuation are made once.
 #[derive(Debug)]
 pub(crate) struct JsonlEncoder {
-    templates: Vec<Template>,
+    members: Shapes<Member>,
 }
 
-/// An object in which each value is the one that most records have there: a number of one digit, or
-/// `null`. A digit is replaced in place; what lies between other values is copied in one piece.
-#[derive(Debug)]
-struct Template {
-    text: Vec<u8>,
-    members: Vec<Member>,
-}
-
-/// A member of an object: the column with its value, and what the template has in place of that.
+/// A member of an object: its key, and the column with its value.
 #[derive(Debug)]
 struct Member {
+    key: Piece,
     column: usize,
-    is_digit: bool,
-    start: usize,
-    end: usize,
-}
-
-impl Template {
-    fn new<K: RecordKind>(first: char, columns: impl Iterator<Item = usize>) -> Self {
-        let mut text = Vec::new();
-        let mut members = Vec::new();
-        for column in columns {
-            let lead = if members.is_empty() { first } else { ',' };
-            let field = K::fields().get(column);
-            let name = field.map_or("", |field| field.name);
-            text.extend_from_slice(format!("{lead}\"{name}\":").as_bytes());
-            let is_digit = field.is_some_and(|field| {
-                matches!(
-                    field.kind,
-                    FieldType::U16 | FieldType::U32 | FieldType::U64 | FieldType::I64
-                )
-            });
-            let start = text.len();
-            text.extend_from_slice(if is_digit { b"0" } else { b"null" });
-            members.push(Member {
-                column,
-                is_digit,
-                start,
-                end: text.len(),
-            });
-        }
-        text.extend_from_slice(b"}\n");
-        Self { text, members }
-    }
 }
 
 impl JsonlEncoder {
@@ -77,70 +38,54 @@ impl JsonlEncoder {
     }
 
     fn after<K: RecordKind>(first: char, chosen: &[usize]) -> Self {
-        let template = |shape: usize| {
+        let member = |(at, column): (usize, usize)| {
+            let lead = if at == 0 { first } else { ',' };
+            let name = K::fields().get(column).map_or("", |field| field.name);
+            Member {
+                key: Piece::new(&format!("{lead}\"{name}\":")),
+                column,
+            }
+        };
+        let members = |shape: usize| {
             let columns = chosen.iter().copied();
             let columns = columns.filter(|column| K::has_column(shape, *column));
-            Template::new::<K>(first, columns)
+            columns.enumerate().map(member).collect()
         };
         Self {
-            templates: (0..K::SHAPES).map(template).collect(),
+            members: Shapes::new::<K>(members),
         }
     }
 }
 
 impl<K: RecordKind> Encoder<K> for JsonlEncoder {
     fn record(&mut self, view: &K::View<'_>, out: &mut Vec<u8>) {
-        let Some(Template { text, members }) = self.templates.get_mut(K::shape(view)) else {
-            return;
-        };
-        let mut copied = 0;
-        for member in members {
-            let value = K::value(view, member.column);
-            match value {
-                Value::U64(digit @ 0..10) if member.is_digit => {
-                    if let (Some(place), Ok(digit)) =
-                        (text.get_mut(member.start), u8::try_from(digit))
-                    {
-                        *place = b'0' + digit;
-                    }
-                    continue;
+        for member in self.members.of::<K>(view) {
+            member.key.push(out);
+            match K::value(view, member.column) {
+                Value::Null => out.extend_from_slice(b"null"),
+                Value::U64(n) | Value::TimeNs(n) | Value::SpanNs(n) => push_u64(out, n),
+                Value::Millis(n) => push_millis6(out, n),
+                Value::Port(port) => push_u64(out, u64::from(port)),
+                Value::Ip(address) => {
+                    out.push(b'"');
+                    push_ip(out, address);
+                    out.push(b'"');
                 }
-                Value::Null if !member.is_digit => continue,
-                _ => {}
+                Value::Text(bytes) => push_string(out, bytes),
+                Value::Short(short) => push_string(out, short.as_bytes()),
+                Value::Word(word) => {
+                    out.push(b'"');
+                    out.extend_from_slice(word.as_bytes());
+                    out.push(b'"');
+                }
+                Value::Bytes(bytes) => {
+                    out.push(b'"');
+                    push_digits(out, bytes);
+                    out.push(b'"');
+                }
             }
-            out.extend_from_slice(text.get(copied..member.start).unwrap_or_default());
-            copied = member.end;
-            push_value(out, &value);
         }
-        out.extend_from_slice(text.get(copied..).unwrap_or_default());
-    }
-}
-
-/// A value that is not that of the template.
-#[inline]
-fn push_value(out: &mut Vec<u8>, value: &Value<'_>) {
-    match *value {
-        Value::Null => out.extend_from_slice(b"null"),
-        Value::U64(n) | Value::TimeNs(n) | Value::SpanNs(n) => push_u64(out, n),
-        Value::Millis(n) => push_millis6(out, n),
-        Value::Port(port) => push_u64(out, u64::from(port)),
-        Value::Ip(address) => {
-            out.push(b'"');
-            push_ip(out, address);
-            out.push(b'"');
-        }
-        Value::Text(bytes) => push_string(out, bytes),
-        Value::Short(short) => push_string(out, short.as_bytes()),
-        Value::Word(word) => {
-            out.push(b'"');
-            out.extend_from_slice(word.as_bytes());
-            out.push(b'"');
-        }
-        Value::Bytes(bytes) => {
-            out.push(b'"');
-            push_digits(out, bytes);
-            out.push(b'"');
-        }
+        out.extend_from_slice(b"}\n");
     }
 }
 
