@@ -149,7 +149,7 @@ pub(super) fn rate_targets(which: &str, all: &[Series]) -> Vec<Target> {
         )
     };
     let by_clock = |own: &Series| own.median(Taken::per_second);
-    let jsonl = find(all, ANALYSIS.word).and(find(all, "jsonl"));
+    let jsonl = find(all, ANALYSIS.word).and_then(|_| find(all, "jsonl"));
     let all = [
         jsonl.map(|own| rate("jsonl", "per core", JSONL_RATE, per_cpu_second(own))),
         find(all, "parquet")
