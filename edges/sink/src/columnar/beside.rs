@@ -410,7 +410,7 @@ mod tests {
             }
             sink.finish().unwrap();
         });
-        std::thread::sleep(Duration::from_millis(100));
+        std::thread::park_timeout(Duration::from_millis(100));
         // The first went in here, one is being written.
         assert!(*locked(&written) <= MAX_BATCHES + 2);
         drop(go);
