@@ -303,9 +303,17 @@ fn a_run_that_head_has_ended_says_so_and_counts_what_was_left_out() {
     let [out, of]: [u64; 2] = [words.next(), words.nth(1)].map(|n| n.unwrap().parse().unwrap());
     assert_eq!(out + 1, of, "{}", one.stderr);
     assert!(of < 800, "{}", one.stderr);
-    // One that was read to its end did not end early: all records but one, those that do not match too.
+    // One that was read to its end, as a report wants, did not end early: all records but one, those that do not match too.
+    let directory = tempfile::tempdir().unwrap();
+    let report = directory.path().join("report.html");
     let flows = ["flows", "-r", demo.to_str().unwrap(), "--head", "1"];
-    let whole = run(&[&flows[..], &["--where", "c_pkts_all > 20"]].concat())
+    let others = [
+        "--where",
+        "c_pkts_all > 20",
+        "--report",
+        report.to_str().unwrap(),
+    ];
+    let whole = run(&[&flows[..], &others].concat())
         .exits(0)
         .says("left out   79 of 80 records");
     assert!(!whole.stderr.contains("ended by"), "{}", whole.stderr);
