@@ -5,8 +5,8 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 /// What an ordinary user may ask for, unless `/proc/sys/fs/pipe-max-size` says otherwise (pipe(7)).
 const PIPE_BYTES: libc::c_int = 1 << 20;
 
-/// Makes room for 1 MiB in the pipe that `file` is an end of: the default is 64 KiB, for which reader and writer wake one another
-/// sixteen times as often. What is no pipe, is larger, or may not grow stays as it is.
+/// Sets the size of the pipe that `file` is an end of to 1 MiB: with the default of 64 KiB, reader and writer wake each other
+/// sixteen times more often. Leaves alone what is not a pipe, is larger already, or may not grow.
 pub fn widen_pipe(file: &impl AsFd) {
     let fd = file.as_fd();
     let size = pipe_size(fd);

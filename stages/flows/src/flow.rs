@@ -89,7 +89,7 @@ impl Flow {
         }
     }
 
-    /// There is no flow in this slot any more.
+    /// Marks the slot as free.
     pub(crate) const fn clear(&mut self) {
         self.flags = 0;
     }
