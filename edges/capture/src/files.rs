@@ -335,7 +335,9 @@ impl Open {
     /// Puts a decompressor between the input and its reader.
     fn decompress(&mut self, compression: Compression, seen: Vec<u8>) -> io::Result<()> {
         let raw = std::mem::replace(&mut self.stream, Box::new(io::empty()));
-        self.stream = compression.reader_ahead(seen, raw)?;
+        // A regular file has its bytes at once.
+        let may_wait = self.item.size.is_none();
+        self.stream = compression.reader_ahead(seen, raw, may_wait)?;
         Ok(())
     }
 

@@ -11,6 +11,9 @@ use std::io::{self, Read};
 
 const PAGE: usize = 4096;
 
+/// What is read first; then twice as much each time, so that the first records need not wait for a whole chunk.
+const FIRST_READ: usize = 16 << 10;
+
 /// A sliding view of a byte stream.
 #[derive(Debug)]
 pub(crate) struct Window {
@@ -18,6 +21,8 @@ pub(crate) struct Window {
     /// Where a chunk is read to.
     chunk_start: usize,
     chunk_bytes: usize,
+    /// Of the next read.
+    read_bytes: usize,
     held_bytes: usize,
     start: usize,
     end: usize,
@@ -28,7 +33,7 @@ pub(crate) struct Window {
 }
 
 impl Window {
-    /// A window that reads `chunk_bytes` at once and can hold `held_bytes` of unfinished record.
+    /// A window that reads up to `chunk_bytes` at once and can hold `held_bytes` of unfinished record.
     pub(crate) fn new(chunk_bytes: usize, held_bytes: usize) -> Self {
         let head = held_bytes.next_multiple_of(PAGE);
         // Zeroed memory comes from the kernel untouched: head room that is never used costs nothing.
@@ -38,6 +43,7 @@ impl Window {
             buffer,
             chunk_start,
             chunk_bytes,
+            read_bytes: FIRST_READ.min(chunk_bytes),
             held_bytes,
             start: chunk_start,
             end: chunk_start,
@@ -133,7 +139,7 @@ impl Window {
         self.end = front + rest;
         let chunk = self
             .buffer
-            .get_mut(self.end..self.end + self.chunk_bytes)
+            .get_mut(self.end..self.end + self.read_bytes)
             .unwrap_or_default();
         let got = loop {
             match from.read(chunk) {
@@ -141,7 +147,8 @@ impl Window {
                 result => break result?,
             }
         };
-        self.end += got.min(self.chunk_bytes);
+        self.end += got.min(self.read_bytes);
+        self.read_bytes = self.chunk_bytes.min(2 * self.read_bytes);
         if self.skip > 0 {
             let pending = std::mem::take(&mut self.skip);
             self.skip(pending);
@@ -169,6 +176,16 @@ mod tests {
             (window.buffer().as_ptr() as usize + window.chunk_start) % PAGE,
             0
         );
+    }
+
+    #[test]
+    fn reads_grow_to_the_chunk() {
+        let mut stream = io::repeat(1);
+        let mut window = Window::new(5 * FIRST_READ, 100);
+        for times in [1, 2, 4, 5, 5] {
+            assert_eq!(window.fill(&mut stream).unwrap(), times * FIRST_READ);
+            window.consume(times * FIRST_READ);
+        }
     }
 
     #[test]

@@ -4,10 +4,12 @@ use std::io::{self, Read};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread;
 
-/// Bytes of one piece.
-const PIECE_BYTES: usize = 256 << 10;
+/// Bytes of one piece. To wake the reader costs as much as to decode some 10 KiB, so pieces are not small.
+const PIECE_BYTES: usize = 512 << 10;
+/// Of the first piece; then twice as much each time, so that the first records need not wait for a whole one.
+const FIRST_BYTES: usize = 64 << 10;
 /// Pieces that may wait for the reader: decoding goes on while a batch is processed.
-const PIECES: usize = 4;
+const PIECES: usize = 2;
 
 /// What a thread of its own reads ahead of its user.
 ///
@@ -26,16 +28,16 @@ pub(super) struct Ahead {
 type Piece = (Vec<u8>, usize);
 
 impl Ahead {
-    /// Starts to read `stream`.
+    /// Starts to read `stream`. From one that may stop for a while, what has come is handed over at once.
     ///
     /// # Errors
     /// Where the system has no thread to give.
-    pub(super) fn start(stream: super::Bytes) -> io::Result<Self> {
+    pub(super) fn start(stream: super::Bytes, may_wait: bool) -> io::Result<Self> {
         let (full, pieces) = sync_channel(PIECES);
         let (spare, empty) = sync_channel(PIECES + 2);
         thread::Builder::new()
             .name("decompress".to_owned())
-            .spawn(move || read_all(stream, &full, &empty))?;
+            .spawn(move || read_all(stream, may_wait, &full, &empty))?;
         Ok(Self {
             pieces,
             spare,
@@ -65,14 +67,16 @@ impl Read for Ahead {
     }
 }
 
-/// Hands over what has come as soon as there is room for it, so that a slow stream is not held back.
+/// Hands over whole pieces; of a stream that may wait, what has come as soon as there is room for it.
 fn read_all(
     mut stream: super::Bytes,
+    may_wait: bool,
     full: &SyncSender<io::Result<Piece>>,
     empty: &Receiver<Vec<u8>>,
 ) {
     let new = || (vec![0; PIECE_BYTES], 0);
     let (mut piece, mut filled) = new();
+    let mut enough = FIRST_BYTES;
     let damage = loop {
         match stream.read(piece.get_mut(filled..).unwrap_or_default()) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
@@ -80,8 +84,11 @@ fn read_all(
             Err(error) => break Some(error),
             Ok(got) => filled += got,
         }
-        let unsent = if filled == PIECE_BYTES {
+        let unsent = if filled >= enough {
+            enough = PIECE_BYTES.min(2 * enough);
             full.send(Ok((piece, filled))).map_err(|_| None)
+        } else if !may_wait {
+            continue;
         } else {
             full.try_send(Ok((piece, filled)))
                 .map_err(|error| match error {
@@ -128,7 +135,7 @@ mod tests {
 
     #[test]
     fn what_came_before_an_error_is_read_first() {
-        let mut ahead = Ahead::start(Box::new(Slow(0))).unwrap();
+        let mut ahead = Ahead::start(Box::new(Slow(0)), true).unwrap();
         let mut read = Vec::new();
         let error = ahead.read_to_end(&mut read).unwrap_err();
         assert_eq!(read, (0..200).collect::<Vec<u8>>());
@@ -148,7 +155,7 @@ mod tests {
                 Ok(buffer.len())
             }
         }
-        let mut ahead = Ahead::start(Box::new(Endless { _alive: alive })).unwrap();
+        let mut ahead = Ahead::start(Box::new(Endless { _alive: alive }), false).unwrap();
         let mut some = vec![0; 3 * PIECE_BYTES];
         ahead.read_exact(&mut some).unwrap();
         drop(ahead);

@@ -62,12 +62,18 @@ impl Compression {
     }
 
     /// A reader of the decompressed bytes, which a thread of its own decodes ahead; `seen` was read from
-    /// `rest` already.
+    /// `rest` already, which may have nothing for a while.
     ///
     /// # Errors
     /// Where the system has no thread or memory to give.
-    pub(crate) fn reader_ahead(self, seen: Vec<u8>, rest: Bytes) -> io::Result<Bytes> {
-        Ok(Box::new(ahead::Ahead::start(self.reader(seen, rest)?)?))
+    pub(crate) fn reader_ahead(
+        self,
+        seen: Vec<u8>,
+        rest: Bytes,
+        may_wait: bool,
+    ) -> io::Result<Bytes> {
+        let stream = self.reader(seen, rest)?;
+        Ok(Box::new(ahead::Ahead::start(stream, may_wait)?))
     }
 
     /// A reader of the decompressed bytes; `seen` was read from `rest` already.
