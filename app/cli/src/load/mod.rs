@@ -38,7 +38,7 @@ use self::pcap::Pcap;
 use self::records::Records;
 use self::report::Files;
 use self::roles::{Link, terms};
-use self::run::{ReportedMoves, Runner};
+use self::run::{Pace, ReportedMoves, Runner};
 use self::table::Table;
 use self::target::Target;
 use crate::clock::timestamp;
@@ -117,6 +117,7 @@ pub(crate) fn run(args: &LoadArgs) -> anyhow::Result<Exit> {
             population,
         }),
         frames: Frames::default(),
+        pace: Pace::default(),
         pcap,
         records,
         signals: &signals,

@@ -36,6 +36,8 @@ const CLOSING: Duration = Duration::from_secs(1);
 const TELL: Duration = Duration::from_secs(1);
 /// Records that are handed over at a time.
 const RECORDS: usize = 1024;
+/// A schedule that is this late gains nothing from frames that are sent one by one.
+const LATE: Duration = Duration::from_millis(1);
 
 /// Everything that the loop works with.
 pub(super) struct Runner<'a> {
@@ -49,6 +51,7 @@ pub(super) struct Runner<'a> {
     pub(super) link: Option<Link<'a>>,
     pub(super) table: Table,
     pub(super) spin: Duration,
+    pub(super) pace: Pace,
     /// How long the schedule is, where that is known.
     pub(super) duration: Option<Duration>,
     pub(super) drain: Duration,
@@ -81,6 +84,30 @@ impl ReportedMoves {
             String::new()
         };
         warn(&format!("{moved}{again}"));
+    }
+}
+
+/// How fast frames are sent.
+#[derive(Debug, Default)]
+pub(super) struct Pace {
+    /// Of late, nanoseconds a frame.
+    frame_ns: u64,
+}
+
+impl Pace {
+    fn add(&mut self, frames: usize, took_ns: u64) {
+        if let Some(frame_ns) = took_ns.checked_div(frames as u64) {
+            self.frame_ns = (7 * self.frame_ns + frame_ns) / 8;
+        }
+    }
+
+    /// How many frames can be sent until something is due, one at least.
+    fn frames_before(&self, due: Option<Timestamp>, now: Timestamp) -> usize {
+        let Some(due) = due.filter(|due| *due + LATE > now) else {
+            return usize::MAX;
+        };
+        let left = due.nanos_since(now);
+        usize::try_from(left / self.frame_ns.max(1)).map_or(usize::MAX, |frames| frames.max(1))
     }
 }
 
@@ -308,17 +335,79 @@ impl Runner<'_> {
         self.send()
     }
 
+    /// Sends the frames that wait. A session that falls due meanwhile does not wait for all of them: where the
+    /// receiver shares the core, a frame takes as long to send as the receiver takes for it.
     fn send(&mut self) -> anyhow::Result<()> {
         if self.frames.is_empty() {
             return Ok(());
         }
-        if let Some(pcap) = &mut self.pcap {
-            let time = timestamp();
-            self.frames.iter().for_each(|frame| pcap.frame(time, frame));
+        let mut waiting = std::mem::take(&mut self.frames);
+        let sent = self.send_in_time(&waiting);
+        waiting.clear();
+        self.frames = waiting;
+        sent
+    }
+
+    fn send_in_time(&mut self, waiting: &Frames) -> anyhow::Result<()> {
+        let mut left = waiting.len();
+        let mut waiting = waiting.iter();
+        let mut now = timestamp();
+        loop {
+            let due = self.stage.next_deadline();
+            let count = self.pace.frames_before(due, now).min(left);
+            let frames = waiting.by_ref().take(count);
+            let sent = self.put(frames, count, now);
+            left -= count;
+            sent?;
+            if left == 0 {
+                return Ok(());
+            }
+            now = timestamp();
+            if due.is_some_and(|due| due <= now) {
+                let mut urgent = std::mem::take(&mut self.frames);
+                self.stage.on_tick(now, &mut urgent);
+                let sent = self.put(urgent.iter(), urgent.len(), now);
+                urgent.clear();
+                self.frames = urgent;
+                sent?;
+                now = timestamp();
+            }
         }
-        let sent = self.port.send(self.frames.iter());
-        self.frames.clear();
-        sent?;
+    }
+
+    /// Sends so many frames now.
+    fn put<'f>(
+        &mut self,
+        frames: impl Iterator<Item = &'f [u8]>,
+        count: usize,
+        now: Timestamp,
+    ) -> anyhow::Result<()> {
+        let Self { port, pcap, .. } = self;
+        port.send(frames.inspect(|frame| {
+            if let Some(pcap) = pcap {
+                pcap.frame(now, frame);
+            }
+        }))?;
+        self.pace.add(count, timestamp().nanos_since(now));
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_that_fit_before_what_is_due() {
+        let mut pace = Pace::default();
+        pace.add(0, 5000);
+        (0..100).for_each(|_| pace.add(4, 80_000));
+        assert!((19_900..=20_000).contains(&pace.frame_ns), "{pace:?}");
+        let now = Timestamp::from_nanos(5_000_000_000);
+        let frames = |due| pace.frames_before(due, now);
+        assert_eq!(frames(None), usize::MAX);
+        assert_eq!(frames(Some(now + Duration::from_micros(130))), 6);
+        assert_eq!(frames(Some(now)), 1, "one at least");
+        assert_eq!(frames(Some(now - LATE)), usize::MAX, "too late to gain");
     }
 }
