@@ -22,6 +22,8 @@ struct Core {
     idle: u64,
     /// Of `busy`, in the kernel: system, interrupts.
     kernel: u64,
+    /// Of `busy`, by whatever ran there: not interrupts, and not other guests of the host.
+    programs: u64,
 }
 
 impl Core {
@@ -63,6 +65,7 @@ impl Clock {
                 busy: user + nice + system + irq + softirq + steal,
                 idle: idle + iowait,
                 kernel: system + irq + softirq,
+                programs: user + nice + system,
             })
         };
         Self {
@@ -81,6 +84,7 @@ impl Clock {
                 busy: core.busy.saturating_sub(before.busy),
                 idle: core.idle.saturating_sub(before.idle),
                 kernel: core.kernel.saturating_sub(before.kernel),
+                programs: core.programs.saturating_sub(before.programs),
             });
         Self {
             cores: cores.collect(),
@@ -112,8 +116,19 @@ impl Clock {
 
     /// The part of a core that was busy; not a number if there is no such core.
     pub(crate) fn core(&self, number: usize) -> f64 {
+        self.of_core(number, |core| core.busy)
+    }
+
+    /// The part of a core that programs took. The time of a thread includes that of the interrupts which stop it.
+    pub(crate) fn programs(&self, number: usize) -> f64 {
+        self.of_core(number, |core| core.programs)
+    }
+
+    fn of_core(&self, number: usize, ticks: fn(&Core) -> u64) -> f64 {
         let core = self.cores.get(number);
-        core.map_or(f64::NAN, |core| core.busy as f64 / core.all().max(1) as f64)
+        core.map_or(f64::NAN, |core| {
+            ticks(core) as f64 / core.all().max(1) as f64
+        })
     }
 
     /// What the processes took, wherever they ran, in parts of the time of one core.
@@ -276,7 +291,7 @@ mod tests {
         let before = Clock::of_machine(&stat(100, 1000));
         let mut after = Clock::of_machine(&stat(150, 1150));
         assert_eq!((before.cores.len(), before.cores[0].kernel), (2, 60));
-        assert_eq!(before.cores[0].busy, 160);
+        assert_eq!((before.cores[0].busy, before.cores[0].programs), (160, 150));
         after.processes = 100;
         let used = after.since(&before);
         assert_eq!((used.machine(), used.kernel()), (0.25, 0.0));
@@ -286,6 +301,7 @@ mod tests {
             (used.core(0), used.core(1), used.processes_of(0)),
             (0.25, 0.0, 0.5)
         );
+        assert_eq!(used.programs(0), 0.25);
         assert!(used.core(2).is_nan());
     }
 

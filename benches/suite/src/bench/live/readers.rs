@@ -1,6 +1,6 @@
 //! The programs that take packets from the interface, and what each says of it.
 
-use super::super::harness::proc::{Threads, rest};
+use super::super::harness::proc::{Clock, Threads, rest};
 use super::super::harness::{Row, Words, before, count, ready, row, said};
 use crate::shell;
 use anyhow::{Context as _, Result, ensure};
@@ -9,7 +9,7 @@ use linkweir_testkit::netns::{Running, Wire, interface};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The core of what is measured: not the one that sends.
 pub(super) const CORE: usize = 0;
@@ -113,6 +113,8 @@ pub(super) struct Received {
     /// Seconds for which that thread was kept from its core by other programs.
     pub(super) waited_s: f64,
     pub(super) all_s: f64,
+    /// CPU seconds of all programs of the core, without what the kernel receives in interrupts.
+    pub(super) core_s: f64,
 }
 
 /// Where the programs are.
@@ -143,12 +145,14 @@ impl Readers<'_> {
         let running = listening(self.wire, self.command(reader)?, 1)?;
         let id = running.id();
         let page = reader.how.has_page.then(|| self.open_page()).transpose()?;
-        let begin = Threads::of(id);
+        let (begin, clock, since) = (Threads::of(id), Clock::now(&[])?, Instant::now());
         let sent = send()?;
         // The kernel hands over a block that is not full once a second to libpcap.
         std::thread::sleep(Duration::from_millis(1200));
         rest(id, reader.how.timeout);
         let cost = Threads::of(id).since(&begin);
+        let programs = Clock::now(&[])?.since(&clock).programs(CORE);
+        let core_s = programs * since.elapsed().as_secs_f64();
         if let Some(mut page) = page {
             ensure!(page.ended()?.is_none(), "the page was closed meanwhile");
         }
@@ -162,6 +166,7 @@ impl Readers<'_> {
                 thread_s: cost.busiest().ran,
                 waited_s: cost.busiest().waited,
                 all_s: cost.all(),
+                core_s,
             },
         ))
     }
