@@ -4,11 +4,14 @@ use std::collections::{HashSet, VecDeque};
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
+use std::ops::Range;
+use std::os::unix::fs::FileExt as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use linkweir_engine::{
-    Batch, Detach, Drops, Fault, FaultKind, FrameRef, Progress, Source, SourceError, SourceEvent,
+    Batch, Drops, Fault, FaultKind, FrameRef, Piece, Progress, ReadAhead, Source, SourceError,
+    SourceEvent,
 };
 
 use linkweir_wire::LinkType;
@@ -80,6 +83,10 @@ pub struct CaptureFiles {
     max_frame: u32,
     on_secrets: OnSecrets,
     unusable: u64,
+    /// What came of a piece that is in the window.
+    supplied: Option<io::Result<usize>>,
+    /// Of the claims that are good: another since they could not all be kept.
+    generation: u64,
     /// Bytes of inputs that are done with.
     finished_bytes: u64,
     total_bytes: Option<u64>,
@@ -91,6 +98,10 @@ struct Open {
     stream: Bytes,
     /// Compressed bytes read.
     raw_bytes: Arc<AtomicU64>,
+    /// A regular file, which others may read ahead once it is known not to be compressed.
+    file: Option<Arc<File>>,
+    /// Offset up to which it is claimed, by how many who have not supplied it.
+    claimed: (u64, usize),
     /// Whether the first bytes have told how it is compressed, if at all.
     is_sniffed: bool,
     /// Nothing until the first bytes told.
@@ -150,6 +161,8 @@ impl CaptureFiles {
             max_frame,
             on_secrets: options.on_secrets,
             unusable: 0,
+            supplied: None,
+            generation: 0,
             finished_bytes: 0,
         })
     }
@@ -170,7 +183,7 @@ impl CaptureFiles {
             size: None,
         };
         files.total_bytes = None;
-        files.current = Some(Open::new(item, Box::new(reader)));
+        files.current = Some(Open::new(item, Arc::default(), Box::new(reader)));
         Ok(files)
     }
 
@@ -181,18 +194,19 @@ impl CaptureFiles {
         };
         self.window.reset();
         self.manners.may_idle.store(true, Ordering::Relaxed);
-        let opened: io::Result<Bytes> = match &item.input {
-            Input::Stdin => Pipe::stdin(self.manners.clone()).map(|pipe| Box::new(pipe) as _),
+        let manners = self.manners.clone();
+        let opened = match &item.input {
             // A regular file has its bytes at once.
             Input::Path(path) if item.size.is_some() => {
-                File::open(path).map(|file| Box::new(file) as _)
+                File::open(path).map(|file| Open::file(item.clone(), file))
             }
-            Input::Path(path) => {
-                Pipe::open(path, self.manners.clone()).map(|pipe| Box::new(pipe) as _)
-            }
+            Input::Path(path) => Pipe::open(path, manners)
+                .map(|pipe| Open::new(item.clone(), Arc::default(), Box::new(pipe))),
+            Input::Stdin => Pipe::stdin(manners)
+                .map(|pipe| Open::new(item.clone(), Arc::default(), Box::new(pipe))),
         };
         match opened {
-            Ok(inner) => self.current = Some(Open::new(item, inner)),
+            Ok(open) => self.current = Some(open),
             Err(error) => {
                 self.faults.push_back(Fault {
                     input: item.name(),
@@ -211,7 +225,16 @@ impl CaptureFiles {
         let Some(open) = &mut self.current else {
             return Ok(Step::Close);
         };
-        let is_ended = match self.window.fill(&mut open.stream) {
+        let read = match self.supplied.take() {
+            Some(read) => read,
+            None => {
+                // A record longer than a piece: what is claimed is read here.
+                self.generation += u64::from(open.claimed.1 > 0);
+                open.claimed.1 = 0;
+                self.window.fill(&mut open.stream)
+            }
+        };
+        let is_ended = match read {
             // Cut off by the user, not damaged.
             Ok(0) if self.manners.stop.load(Ordering::Relaxed) => return Ok(Step::Close),
             Ok(got) => got == 0,
@@ -306,6 +329,7 @@ impl CaptureFiles {
     }
 
     fn close(&mut self) {
+        self.generation += 1;
         if let Some(open) = self.current.take() {
             let read = open.raw_bytes.load(Ordering::Relaxed);
             self.finished_bytes += open.item.size.unwrap_or(read);
@@ -315,8 +339,21 @@ impl CaptureFiles {
 }
 
 impl Open {
-    fn new(item: Item, inner: Bytes) -> Self {
-        let raw_bytes = Arc::new(AtomicU64::new(0));
+    /// A regular file.
+    fn file(item: Item, file: File) -> Self {
+        let (file, raw_bytes) = (Arc::new(file), Arc::default());
+        let inner = Positioned {
+            file: Arc::clone(&file),
+            position: Arc::clone(&raw_bytes),
+        };
+        Self {
+            file: Some(file),
+            ..Self::new(item, raw_bytes, Box::new(inner))
+        }
+    }
+
+    /// A stream, of which `raw_bytes` counts what is read.
+    fn new(item: Item, raw_bytes: Arc<AtomicU64>, inner: Bytes) -> Self {
         Self {
             item,
             stream: Box::new(Counted {
@@ -324,6 +361,8 @@ impl Open {
                 count: Arc::clone(&raw_bytes),
             }),
             raw_bytes,
+            file: None,
+            claimed: (0, 0),
             is_sniffed: false,
             format: None,
             unit: Unit::whole("file header", 0),
@@ -335,8 +374,8 @@ impl Open {
     /// Puts a decompressor between the input and its reader.
     fn decompress(&mut self, compression: Compression, seen: Vec<u8>) -> io::Result<()> {
         let raw = std::mem::replace(&mut self.stream, Box::new(io::empty()));
-        // A regular file has its bytes at once.
-        let may_wait = self.item.size.is_none();
+        // A regular file has its bytes at once. Nobody else decodes it.
+        let may_wait = self.file.take().is_none();
         self.stream = compression.reader_ahead(seen, raw, may_wait)?;
         Ok(())
     }
@@ -486,9 +525,113 @@ impl Source for CaptureFiles {
     }
 }
 
-impl Detach for CaptureFiles {
-    fn detach(&mut self, spare: Vec<u8>) -> Vec<u8> {
-        self.window.detach(spare)
+/// A chunk of a regular file, to be read by whoever has claimed it.
+#[derive(Debug, Default)]
+pub struct FilePiece {
+    file: Option<Arc<File>>,
+    offset: u64,
+    generation: u64,
+    buffer: Vec<u8>,
+    /// Where in the buffer the chunk is to be.
+    place: Range<usize>,
+    read: Option<io::Result<usize>>,
+}
+
+impl Piece for FilePiece {
+    fn read(&mut self) {
+        let Some(file) = &self.file else { return };
+        let chunk = self.buffer.get_mut(self.place.clone());
+        self.read = Some(read_at(file, chunk.unwrap_or_default(), self.offset));
+    }
+}
+
+/// Reads until `chunk` is full or the file has no more.
+fn read_at(file: &File, chunk: &mut [u8], offset: u64) -> io::Result<usize> {
+    let mut got = 0;
+    while let Some(rest) = chunk.get_mut(got..)
+        && !rest.is_empty()
+    {
+        match file.read_at(rest, offset + got as u64) {
+            Ok(0) => break,
+            Ok(more) => got += more,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            // What came before it is taken first; then the source meets the error itself.
+            Err(_) if got > 0 => break,
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(got)
+}
+
+impl ReadAhead for CaptureFiles {
+    type Piece = FilePiece;
+
+    fn claim(&mut self, piece: &mut FilePiece) -> bool {
+        let Some(open) = &mut self.current else {
+            return false;
+        };
+        let Some(file) = open.file.as_ref().filter(|_| open.format.is_some()) else {
+            return false;
+        };
+        let (claimed, waiting) = &mut open.claimed;
+        if *waiting == 0 {
+            *claimed = open.raw_bytes.load(Ordering::Relaxed);
+        }
+        // What comes behind the size that it had is read as it comes.
+        if *claimed >= open.item.size.unwrap_or(0) {
+            return false;
+        }
+        piece.file = Some(Arc::clone(file));
+        piece.offset = *claimed;
+        piece.generation = self.generation;
+        piece.place = self.window.fit(&mut piece.buffer);
+        *claimed += piece.place.len() as u64;
+        *waiting += 1;
+        true
+    }
+
+    fn supply(&mut self, piece: &mut FilePiece) -> bool {
+        let read = piece.read.take();
+        let Some(open) = self
+            .current
+            .as_mut()
+            .filter(|_| piece.generation == self.generation)
+        else {
+            return false;
+        };
+        open.claimed.1 = open.claimed.1.saturating_sub(1);
+        let read = read.unwrap_or(Ok(0));
+        let got = read.as_ref().map_or(0, |got| *got);
+        open.raw_bytes.fetch_add(got as u64, Ordering::Relaxed);
+        if got < piece.place.len() {
+            // Those who have claimed what follows have read at the wrong place.
+            self.generation += 1;
+            open.claimed.1 = 0;
+        }
+        self.window.swap(&mut piece.buffer, got);
+        self.supplied = Some(read);
+        true
+    }
+
+    fn is_supplied(&self) -> bool {
+        self.supplied.is_some()
+    }
+
+    fn is_ahead(&self) -> bool {
+        self.current.as_ref().is_some_and(|open| open.claimed.1 > 0)
+    }
+}
+
+/// A regular file, read at the position up to which it was read.
+struct Positioned {
+    file: Arc<File>,
+    position: Arc<AtomicU64>,
+}
+
+impl Read for Positioned {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let position = self.position.load(Ordering::Relaxed);
+        self.file.read_at(buffer, position)
     }
 }
 

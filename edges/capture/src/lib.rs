@@ -23,7 +23,7 @@ mod pipe;
 mod plain;
 mod window;
 
-pub use files::{CaptureFiles, ReadOptions};
+pub use files::{CaptureFiles, FilePiece, ReadOptions};
 pub use format::OnSecrets;
 pub use inputs::{Input, files_below};
 pub use live::{Fanout, LiveCapture, LiveOptions, LiveSource};

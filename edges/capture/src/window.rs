@@ -8,6 +8,7 @@
 //! always lands on the same aligned addresses and nothing else is ever copied.
 
 use std::io::{self, Read};
+use std::ops::Range;
 
 const PAGE: usize = 4096;
 
@@ -52,25 +53,31 @@ impl Window {
         }
     }
 
-    /// Gives the buffer away and goes on with `spare`, or with a new one where that has another size.
-    pub(crate) fn detach(&mut self, spare: Vec<u8>) -> Vec<u8> {
+    /// Gives a buffer the size of its own, and says where in it a chunk is to be.
+    pub(crate) fn fit(&self, buffer: &mut Vec<u8>) -> Range<usize> {
         let len = self.buffer.len();
-        let spare = if spare.len() == len {
-            spare
-        } else {
-            vec![0; len]
-        };
-        let given = std::mem::replace(&mut self.buffer, spare);
-        let rest = given.get(self.start..self.end).unwrap_or_default();
-        // As far in front of the next chunk as they would move.
+        if buffer.len() != len {
+            *buffer = vec![0; len];
+        }
         let room = len - PAGE - self.chunk_bytes;
-        self.chunk_start = room + self.buffer.as_ptr().align_offset(PAGE).min(PAGE);
-        self.start = self.chunk_start.saturating_sub(rest.len());
-        self.end = self.start + rest.len();
-        if let Some(place) = self.buffer.get_mut(self.start..self.end) {
+        let start = room + buffer.as_ptr().align_offset(PAGE).min(PAGE);
+        start..start + self.chunk_bytes
+    }
+
+    /// Goes on in a buffer that fits and has `got` bytes of a chunk, and gives its own for it. What was unread moves in front of the
+    /// chunk.
+    pub(crate) fn swap(&mut self, buffer: &mut Vec<u8>, got: usize) {
+        let chunk_start = self.fit(buffer).start;
+        let rest = self.buffer.get(self.start..self.end).unwrap_or_default();
+        let front = chunk_start.saturating_sub(rest.len());
+        if let Some(place) = buffer.get_mut(front..front + rest.len()) {
             place.copy_from_slice(rest);
         }
-        given
+        self.end = front + rest.len();
+        self.start = front;
+        self.chunk_start = chunk_start;
+        std::mem::swap(&mut self.buffer, buffer);
+        self.arrived(got.min(self.chunk_bytes));
     }
 
     /// Forgets everything: another stream begins.
@@ -147,13 +154,18 @@ impl Window {
                 result => break result?,
             }
         };
-        self.end += got.min(self.read_bytes);
+        self.arrived(got.min(self.read_bytes));
         self.read_bytes = self.chunk_bytes.min(2 * self.read_bytes);
+        Ok(got)
+    }
+
+    /// Behind what was unread `got` bytes have come.
+    fn arrived(&mut self, got: usize) {
+        self.end += got;
         if self.skip > 0 {
             let pending = std::mem::take(&mut self.skip);
             self.skip(pending);
         }
-        Ok(got)
     }
 }
 
@@ -195,19 +207,22 @@ mod tests {
         let mut window = Window::new(10, 100);
         window.fill(&mut stream).unwrap();
         window.consume(7);
-        let given = window.detach(Vec::new());
-        assert!(given.windows(10).any(|bytes| bytes == &data[..10]));
-        assert_eq!((window.unread(), window.offset()), (&data[7..10], 7));
-        window.fill(&mut stream).unwrap();
-        assert_eq!(window.unread(), &data[7..20]);
-        let address = given.as_ptr();
-        window.consume(13);
-        window.detach(given);
-        assert_eq!(window.buffer().as_ptr(), address, "it is taken again");
-        window.fill(&mut stream).unwrap();
-        assert_eq!((window.unread(), window.offset()), (&data[20..30], 20));
+        let mut other = Vec::new();
+        for (from, unread) in [(10, 7..15), (15, 9..20)] {
+            let place = window.fit(&mut other);
+            other[place.start..place.start + 5].copy_from_slice(&data[from..from + 5]);
+            let address = other.as_ptr();
+            window.swap(&mut other, 5);
+            assert_eq!(window.buffer().as_ptr(), address);
+            assert_eq!(window.unread(), &data[unread.clone()]);
+            assert_eq!(window.offset(), unread.start as u64);
+            window.consume(2);
+        }
         let chunk = window.buffer().as_ptr() as usize + window.chunk_start;
         assert_eq!(chunk % PAGE, 0);
+        let mut stream = &data[20..];
+        window.fill(&mut stream).unwrap();
+        assert_eq!((window.unread(), window.offset()), (&data[11..30], 11));
     }
 
     #[test]

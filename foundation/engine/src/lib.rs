@@ -17,9 +17,9 @@ pub mod outputs;
 pub mod route;
 pub mod run;
 pub mod seams;
-pub mod share;
 pub mod sort;
 pub mod split;
+mod turns;
 pub mod workers;
 
 pub use batch::Limit;
@@ -27,14 +27,13 @@ pub use batch::{Batch, Frame, FrameRef};
 pub use delivery::{DeliveryTimeout, Failures};
 pub use distribute::{DispatchState, Port, distribute};
 pub use effect::{Answer, Effects, OwnSegment, QueuedPacket, Reset, Verdict};
-pub use outputs::{Loss, NoOutput, Outputs, SampleCounts};
+pub use outputs::{Loss, NoOutput, Outlet, Outputs, SampleCounts};
 pub use route::{Parts, Router};
 pub use run::{Directive, IntervalEnd, Run, RunError, RunReport};
 pub use seams::{
-    Drops, Fault, FaultKind, InputCounts, Progress, Sink, SinkError, SinkLosses, Source,
-    SourceError, SourceEvent, Stage, TableFill,
+    Drops, Fault, FaultKind, InputCounts, Piece, Progress, ReadAhead, Sink, SinkError, SinkLosses,
+    Source, SourceError, SourceEvent, Stage, TableFill,
 };
-pub use share::{Detach, PieceQueue, Pieces, distribute_shared, piece_queues};
 pub use sort::Sorter;
 pub use split::{FlowSplitter, NamedFlowSplitter, Route, Splitter, TransactionSplitter};
-pub use workers::{Dispatcher, Workers, WorkersReport, run_workers};
+pub use workers::{Dispatcher, Turns, Workers, WorkersReport, run_in_turns, run_workers};

@@ -134,6 +134,84 @@ impl<K: RecordKind> std::fmt::Debug for Outputs<K> {
     }
 }
 
+/// Where the records of a run go: its outputs, or the thread that has them.
+pub trait Outlet<K: RecordKind> {
+    /// As [`Outputs::write`].
+    ///
+    /// # Errors
+    /// Where nobody takes records any more.
+    fn write(&mut self, batch: &K::Batch) -> Result<(), NoOutput>;
+
+    /// As [`Outputs::flush`].
+    ///
+    /// # Errors
+    /// Where no output is left.
+    fn flush(&mut self) -> Result<(), NoOutput> {
+        Ok(())
+    }
+
+    /// As [`Outputs::rotate`].
+    ///
+    /// # Errors
+    /// Where no output is left.
+    fn rotate(&mut self) -> Result<(), NoOutput> {
+        Ok(())
+    }
+
+    /// As [`Outputs::finish_after`].
+    ///
+    /// # Errors
+    /// Where no output is left.
+    fn finish_after(&mut self, _is_unread: bool) -> Result<(), NoOutput> {
+        Ok(())
+    }
+
+    /// As [`Outputs::losses`].
+    fn losses(&self) -> Vec<Loss> {
+        Vec::new()
+    }
+
+    /// As [`Outputs::sampled`].
+    fn sampled(&self) -> Option<SampleCounts> {
+        None
+    }
+
+    /// As [`Outputs::left_out`].
+    fn left_out(&self) -> u64 {
+        0
+    }
+}
+
+impl<K: RecordKind> Outlet<K> for Outputs<K> {
+    fn write(&mut self, batch: &K::Batch) -> Result<(), NoOutput> {
+        self.write(batch)
+    }
+
+    fn flush(&mut self) -> Result<(), NoOutput> {
+        self.flush()
+    }
+
+    fn rotate(&mut self) -> Result<(), NoOutput> {
+        self.rotate()
+    }
+
+    fn finish_after(&mut self, is_unread: bool) -> Result<(), NoOutput> {
+        self.finish_after(is_unread)
+    }
+
+    fn losses(&self) -> Vec<Loss> {
+        self.losses()
+    }
+
+    fn sampled(&self) -> Option<SampleCounts> {
+        self.sampled()
+    }
+
+    fn left_out(&self) -> u64 {
+        self.left_out()
+    }
+}
+
 impl<K: RecordKind> Outputs<K> {
     /// Opens a destination of the user. Where it fails, [`Outputs::rotate`] tries to open it again.
     ///

@@ -7,7 +7,7 @@ use thiserror::Error;
 use crate::batch::{Batch, Limit};
 use crate::distribute::DispatchState;
 use crate::exchange::Mailbox;
-use crate::outputs::{Loss, NoOutput, Outputs, SampleCounts};
+use crate::outputs::{Loss, NoOutput, Outlet, Outputs, SampleCounts};
 use crate::seams::{
     Drops, Fault, FaultKind, InputCounts, Progress, Source, SourceError, SourceEvent, Stage,
     TableFill,
@@ -33,7 +33,7 @@ pub enum Directive {
 /// Where the interval ends, in capture time, that whoever looks at a run is in: a batch is cut there, so that what
 /// is counted between two looks belongs to one interval. Time zero before the first packet; asked once a batch and
 /// once an interval.
-pub type IntervalEnd = Box<dyn Fn() -> Timestamp>;
+pub type IntervalEnd = Box<dyn Fn() -> Timestamp + Send>;
 
 /// What a run has come to.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -106,9 +106,9 @@ pub enum RunError {
 }
 
 /// A stage with its outputs, and the progress of the run.
-pub struct Run<'s, T: Stage> {
+pub struct Run<'s, T: Stage, O = Outputs<<T as Stage>::Record>> {
     stage: &'s mut T,
-    outputs: &'s mut Outputs<T::Record>,
+    outputs: &'s mut O,
     limit: Limit,
     records: <T::Record as RecordKind>::Batch,
     sorter: Option<Sorter<T::Record>>,
@@ -121,7 +121,7 @@ pub struct Run<'s, T: Stage> {
     has_ended: bool,
 }
 
-impl<T: Stage> std::fmt::Debug for Run<'_, T> {
+impl<T: Stage, O> std::fmt::Debug for Run<'_, T, O> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Run")
             .field("limit", &self.limit)
@@ -130,9 +130,9 @@ impl<T: Stage> std::fmt::Debug for Run<'_, T> {
     }
 }
 
-impl<'s, T: Stage> Run<'s, T> {
+impl<'s, T: Stage, O: Outlet<T::Record>> Run<'s, T, O> {
     /// A run through `stage` into `outputs`, over at most `limit` packets.
-    pub fn new(stage: &'s mut T, outputs: &'s mut Outputs<T::Record>, limit: Limit) -> Self {
+    pub fn new(stage: &'s mut T, outputs: &'s mut O, limit: Limit) -> Self {
         Self {
             stage,
             outputs,
@@ -189,7 +189,27 @@ impl<'s, T: Stage> Run<'s, T> {
         mut source: impl Source,
         mut direct: impl FnMut(&RunReport, Progress) -> Directive,
     ) -> (RunReport, Result<(), RunError>) {
-        let outcome = self.take_input(&mut source, &mut direct);
+        let outcome = loop {
+            match self.step(&mut source, &mut direct) {
+                Ok(true) => {}
+                Ok(false) => break Ok(()),
+                Err(error) => break Err(error),
+            }
+        };
+        self.end(source, outcome)
+    }
+
+    /// What it has come to so far.
+    pub(crate) const fn report(&self) -> &RunReport {
+        &self.report
+    }
+
+    /// Ends a run whose steps came to `outcome`.
+    pub(crate) fn end(
+        mut self,
+        source: impl Source,
+        outcome: Result<(), RunError>,
+    ) -> (RunReport, Result<(), RunError>) {
         self.report.drops = source.drops();
         self.report.inputs = source.inputs();
         // Who fills it waits for room no longer: the other shards, for which this one waits now, may be
@@ -208,76 +228,76 @@ impl<'s, T: Stage> Run<'s, T> {
         (self.report, outcome)
     }
 
-    fn take_input(
+    /// Takes the next event of the source; false where there is nothing more to take.
+    pub(crate) fn step(
         &mut self,
         source: &mut impl Source,
         direct: &mut impl FnMut(&RunReport, Progress) -> Directive,
-    ) -> Result<(), RunError> {
-        loop {
-            if self.limit.is_used_up() {
-                return Ok(());
+    ) -> Result<bool, RunError> {
+        if self.limit.is_used_up() {
+            return Ok(false);
+        }
+        let mut is_idle = false;
+        // A batch borrows from the source, which cannot be asked between its intervals.
+        let progress = self.interval_end.as_ref().map(|_| source.progress());
+        match source.next_event()? {
+            SourceEvent::End => {
+                self.has_ended = true;
+                return Ok(false);
             }
-            let mut is_idle = false;
-            // A batch borrows from the source, which cannot be asked between its intervals.
-            let progress = self.interval_end.as_ref().map(|_| source.progress());
-            match source.next_event()? {
-                SourceEvent::End => {
-                    self.has_ended = true;
-                    return Ok(());
-                }
-                SourceEvent::Idle => {
-                    is_idle = true;
-                    if let Some(now) = source.now() {
-                        self.stage.on_tick(now, &mut self.records);
-                    }
-                }
-                SourceEvent::Fault(fault) => self.report.faults.push(fault),
-                SourceEvent::Batch(batch) => {
-                    let batch = self.limit.apply(batch);
-                    let Some(rest) =
-                        self.take_intervals(batch, progress.unwrap_or_default(), direct)?
-                    else {
-                        return Ok(());
-                    };
-                    account(&mut self.report, &rest);
-                    self.stage.on_batch(&rest, &mut self.records);
+            SourceEvent::Idle => {
+                is_idle = true;
+                if let Some(now) = source.now() {
+                    self.stage.on_tick(now, &mut self.records);
                 }
             }
-            if let Some(mailbox) = &self.mailbox {
-                mailbox.exchange(self.stage, &mut self.records);
-            }
-            self.report.drops = source.drops();
-            self.report.fill = self.stage.fill();
-            let mut directive = direct(&self.report, source.progress());
-            if is_idle && directive == Directive::Continue {
-                directive = Directive::Flush;
-            }
-            // The first ones do not wait for others: somebody may be looking. A sorter keeps them in any case.
-            let enough = if self.report.records == 0 && self.sorter.is_none() {
-                1
-            } else {
-                BATCH_RECORDS
-            };
-            if self.records.len() >= enough || directive != Directive::Continue {
-                self.hand_over()?;
-            }
-            if self.records.is_empty() {
-                self.report.complete_to = self.stage.watermark();
-            }
-            match directive {
-                Directive::Continue => {}
-                Directive::Flush => {
-                    self.outputs.flush()?;
-                    self.report.losses = self.outputs.losses();
-                    // What a sorter keeps is not written.
-                    if self.sorter.is_none() {
-                        source.on_written();
-                    }
-                }
-                Directive::Rotate => self.outputs.rotate()?,
-                Directive::Stop => return Ok(()),
+            SourceEvent::Fault(fault) => self.report.faults.push(fault),
+            SourceEvent::Batch(batch) => {
+                let batch = self.limit.apply(batch);
+                let Some(rest) =
+                    self.take_intervals(batch, progress.unwrap_or_default(), direct)?
+                else {
+                    return Ok(false);
+                };
+                account(&mut self.report, &rest);
+                self.stage.on_batch(&rest, &mut self.records);
             }
         }
+        if let Some(mailbox) = &self.mailbox {
+            mailbox.exchange(self.stage, &mut self.records);
+        }
+        self.report.drops = source.drops();
+        self.report.fill = self.stage.fill();
+        let mut directive = direct(&self.report, source.progress());
+        if is_idle && directive == Directive::Continue {
+            directive = Directive::Flush;
+        }
+        // The first ones do not wait for others: somebody may be looking. A sorter keeps them in any case.
+        let enough = if self.report.records == 0 && self.sorter.is_none() {
+            1
+        } else {
+            BATCH_RECORDS
+        };
+        if self.records.len() >= enough || directive != Directive::Continue {
+            self.hand_over()?;
+        }
+        if self.records.is_empty() {
+            self.report.complete_to = self.stage.watermark();
+        }
+        match directive {
+            Directive::Continue => {}
+            Directive::Flush => {
+                self.outputs.flush()?;
+                self.report.losses = self.outputs.losses();
+                // What a sorter keeps is not written.
+                if self.sorter.is_none() {
+                    source.on_written();
+                }
+            }
+            Directive::Rotate => self.outputs.rotate()?,
+            Directive::Stop => return Ok(false),
+        }
+        Ok(true)
     }
 
     /// Takes the frames of a batch up to the interval in which it ends, interval by interval; gives the rest, which is
@@ -366,7 +386,7 @@ impl<'s, T: Stage> Run<'s, T> {
 
 /// Writes a batch to all outputs, counts it and empties it.
 pub(crate) fn write_to<K: RecordKind>(
-    outputs: &mut Outputs<K>,
+    outputs: &mut impl Outlet<K>,
     records: &mut K::Batch,
     count: &mut u64,
 ) -> Result<(), NoOutput> {

@@ -220,6 +220,31 @@ pub trait Source {
     fn on_written(&mut self) {}
 }
 
+/// Bytes that are read ahead of a source.
+pub trait Piece: Default + Send {
+    /// Reads what was claimed. A failure is kept for the source.
+    fn read(&mut self);
+}
+
+/// A source of which others read what comes next while it is asked what came before.
+pub trait ReadAhead: Source {
+    /// What they read into.
+    type Piece: Piece;
+
+    /// Claims what comes behind all that is claimed. False where the source itself must read on.
+    fn claim(&mut self, piece: &mut Self::Piece) -> bool;
+
+    /// Takes what was read, in the order of the claims; the next event is made of it. False where it is not wanted, because the input
+    /// was another than it seemed when it was claimed.
+    fn supply(&mut self, piece: &mut Self::Piece) -> bool;
+
+    /// Whether something was supplied of which no event is made yet.
+    fn is_supplied(&self) -> bool;
+
+    /// Whether anything claimed is still to be supplied.
+    fn is_ahead(&self) -> bool;
+}
+
 /// How full the main table of a stage is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TableFill {

@@ -5,7 +5,8 @@
 //!                     └► port 1 ─► worker 1 (source, stage) ─┴► records ─► (sorter) ─► outputs
 //! ```
 //! or, where the kernel distributes, workers with sockets of their own and no reader. Workers share
-//! nothing but handoffs: what they produce merges by addition.
+//! nothing but handoffs: what they produce merges by addition. Of a file, threads take turns instead with one source and one
+//! stage: see [`crate::turns`].
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
@@ -18,10 +19,11 @@ use linkweir_record::RecordKind;
 use crate::batch::Limit;
 use crate::distribute::DispatchState;
 use crate::exchange::Mailbox;
-use crate::outputs::{NoOutput, Outputs};
+use crate::outputs::{NoOutput, Outlet, Outputs};
 use crate::run::{Directive, Run, RunError, RunReport, write_to};
-use crate::seams::{InputCounts, Progress, Sink, SinkError, Source, SourceError, Stage};
+use crate::seams::{InputCounts, Progress, ReadAhead, Source, SourceError, Stage};
 use crate::sort::Sorter;
+use crate::turns;
 
 /// Batches of records that wait for the outputs before the workers do.
 const QUEUE: usize = 64;
@@ -82,24 +84,27 @@ impl Watch {
 /// Sends the records of a worker to the thread that writes.
 struct Outbox<K: RecordKind>(SyncSender<K::Batch>);
 
-impl<K: RecordKind> Sink<K> for Outbox<K>
+impl<K: RecordKind> Outlet<K> for Outbox<K>
 where
     K::Batch: Clone,
 {
-    fn write(&mut self, batch: &K::Batch) -> Result<(), SinkError> {
-        self.0
-            .send(batch.clone())
-            .map_err(|_| SinkError::ClosedPipe)
-    }
-
-    fn flush(&mut self) -> Result<(), SinkError> {
-        Ok(())
-    }
-
-    fn finish(&mut self) -> Result<(), SinkError> {
-        Ok(())
+    fn write(&mut self, batch: &K::Batch) -> Result<(), NoOutput> {
+        self.0.send(batch.clone()).map_err(|_| NoOutput::ClosedPipe)
     }
 }
+
+/// What came of a job.
+struct Done<T> {
+    report: RunReport,
+    /// What each thread has taken, where there were several.
+    shares: Vec<RunReport>,
+    stage: T,
+    outcome: Result<(), RunError>,
+}
+
+/// What runs on a thread beside the one that writes.
+type Job<'j, T> =
+    Box<dyn FnOnce(&Watch, &DispatchState, SyncSender<Batch<T>>) -> Done<T> + Send + 'j>;
 
 /// Runs all shards to the end of their sources, or until `direct` says stop.
 ///
@@ -115,23 +120,105 @@ where
     T: Stage + Send,
     Batch<T>: Clone + Send,
 {
-    let watches: Vec<Watch> = workers.shards.iter().map(|_| Watch::default()).collect();
+    let mailboxes = Mailbox::all(workers.shards.len());
+    let jobs = workers.shards.into_iter().zip(mailboxes);
+    let jobs = jobs.map(|((source, stage), mailbox)| -> Job<'_, T> {
+        let limit = workers.limit.clone();
+        Box::new(move |watch, state, outbox| {
+            work(source, stage, mailbox, (watch, state), outbox, limit)
+        })
+    });
+    supervise(
+        jobs.collect(),
+        workers.dispatcher,
+        workers.is_sorted,
+        outputs,
+        &mut direct,
+    )
+}
+
+/// What threads that take turns are to do.
+#[derive(Debug)]
+pub struct Turns<S, T> {
+    /// What they read ahead of.
+    pub source: S,
+    /// What all packets go through.
+    pub stage: T,
+    /// How many they are.
+    pub threads: usize,
+    /// At most this many packets are taken.
+    pub limit: Limit,
+    /// Whether the records leave in the order of their time.
+    pub is_sorted: bool,
+}
+
+/// Runs one stage to the end of its source on threads that take turns, or until `direct` says stop: see
+/// [`run_workers`]. [`WorkersReport::each`] has the packets and bytes of each thread.
+pub fn run_in_turns<S, T>(
+    turns: Turns<S, T>,
+    outputs: &mut Outputs<T::Record>,
+    mut direct: impl FnMut(&RunReport, Progress) -> Directive,
+) -> (WorkersReport<T>, Result<(), RunError>)
+where
+    S: ReadAhead + Send,
+    T: Stage + Send,
+    Batch<T>: Clone + Send,
+{
+    let Turns {
+        source,
+        mut stage,
+        threads,
+        limit,
+        is_sorted,
+    } = turns;
+    let job: Job<'_, T> = Box::new(move |watch, state, outbox| {
+        let mut outbox = Outbox::<T::Record>(outbox);
+        let run = Run::new(&mut stage, &mut outbox, limit);
+        let mut watched = watched(watch, state);
+        let direct = |report: &RunReport, progress| {
+            state.set_progress(progress);
+            watched(report, progress)
+        };
+        let (report, shares, outcome) = turns::drive(run, source, threads, direct);
+        watch.with(|seen| seen.0.clone_from(&report));
+        let shares = shares.into_iter().map(|(packets, bytes)| RunReport {
+            packets,
+            bytes,
+            ..RunReport::default()
+        });
+        Done {
+            report,
+            shares: shares.collect(),
+            stage,
+            outcome,
+        }
+    });
+    supervise(vec![job], None, is_sorted, outputs, &mut direct)
+}
+
+/// Runs jobs on threads of their own, and writes their records on this one.
+fn supervise<T>(
+    jobs: Vec<Job<'_, T>>,
+    dispatcher: Option<Dispatcher<'_>>,
+    is_sorted: bool,
+    outputs: &mut Outputs<T::Record>,
+    direct: &mut impl FnMut(&RunReport, Progress) -> Directive,
+) -> (WorkersReport<T>, Result<(), RunError>)
+where
+    T: Stage + Send,
+    Batch<T>: Clone + Send,
+{
+    let watches: Vec<Watch> = jobs.iter().map(|_| Watch::default()).collect();
     let state = DispatchState::default();
     let (outbox, inbox) = sync_channel::<Batch<T>>(QUEUE);
     thread::scope(|scope| {
-        let dispatcher = workers
-            .dispatcher
-            .map(|dispatcher| scope.spawn(|| dispatcher(&state)));
-        let mailboxes = Mailbox::all(workers.shards.len());
-        let threads: Vec<_> = workers
-            .shards
+        let dispatcher = dispatcher.map(|dispatcher| scope.spawn(|| dispatcher(&state)));
+        let threads: Vec<_> = jobs
             .into_iter()
-            .zip(mailboxes)
             .zip(&watches)
-            .map(|(((source, stage), mailbox), watch)| {
-                let (outbox, limit) = (outbox.clone(), workers.limit.clone());
-                let state = &state;
-                scope.spawn(move || work(source, stage, mailbox, (watch, state), outbox, limit))
+            .map(|(job, watch)| {
+                let (outbox, state) = (outbox.clone(), &state);
+                scope.spawn(move || job(watch, state, outbox))
             })
             .collect();
         drop(outbox);
@@ -140,10 +227,10 @@ where
             watches: &watches,
             state: &state,
             is_distributed: dispatcher.is_some(),
-            sorter: workers.is_sorted.then(Sorter::default),
+            sorter: is_sorted.then(Sorter::default),
             total: RunReport::default(),
         };
-        let mut result = writer.write_all(outputs, &mut direct);
+        let mut result = writer.write_all(outputs, direct);
         // A worker that still runs finds that its records are not taken.
         let Writer { mut total, .. } = writer;
         state.stop();
@@ -155,13 +242,18 @@ where
             each: Vec::new(),
             stages: Vec::new(),
         };
+        let mut reports = Vec::new();
         for thread in threads {
             match thread.join() {
-                Ok((each, stage, outcome)) => {
-                    report.each.push(each);
-                    report.stages.push(stage);
+                Ok(done) => {
+                    if done.shares.is_empty() {
+                        report.each.push(done.report.clone());
+                    }
+                    report.each.extend(done.shares);
+                    reports.push(done.report);
+                    report.stages.push(done.stage);
                     if result.is_ok() {
-                        result = outcome;
+                        result = done.outcome;
                     }
                 }
                 Err(_) => result = result.and_then(|()| Err(failed("a worker"))),
@@ -174,7 +266,7 @@ where
             result = result.and_then(|()| Err(error.into()));
         }
         total.faults.extend(state.take_faults());
-        merge(&mut total, report.each.iter(), &state);
+        merge(&mut total, reports.iter(), &state);
         total.losses = outputs.losses();
         total.sample = outputs.sampled();
         total.left_out = outputs.left_out();
@@ -198,35 +290,47 @@ fn work<S: Source, T: Stage>(
     (watch, state): (&Watch, &DispatchState),
     outbox: SyncSender<Batch<T>>,
     limit: Limit,
-) -> (RunReport, T, Result<(), RunError>)
+) -> Done<T>
 where
     Batch<T>: Clone + Send,
 {
-    let mut outputs = Outputs::default();
-    outputs.add_observer(Box::new(Outbox::<T::Record>(outbox)));
-    let mut told = 0;
-    let (report, outcome) = Run::new(&mut stage, &mut outputs, limit)
+    let mut outbox = Outbox::<T::Record>(outbox);
+    let (report, outcome) = Run::new(&mut stage, &mut outbox, limit)
         .at(mailbox)
         .until(state)
-        .drive(source, |report, progress| {
-            for fault in report.faults.iter().skip(told) {
-                state.add_fault(fault.clone());
-            }
-            told = report.faults.len();
-            watch.with(|seen| {
-                seen.0.clone_from(report);
-                seen.1 = progress;
-            });
-            if watch.stop.load(Ordering::Relaxed) {
-                Directive::Stop
-            } else if watch.flush.swap(false, Ordering::Relaxed) {
-                Directive::Flush
-            } else {
-                Directive::Continue
-            }
-        });
+        .drive(source, watched(watch, state));
     watch.with(|seen| seen.0.clone_from(&report));
-    (report, stage, outcome)
+    Done {
+        report,
+        shares: Vec::new(),
+        stage,
+        outcome,
+    }
+}
+
+/// Tells the caller's thread what a run has come to, and the run what the caller wants.
+fn watched<'w>(
+    watch: &'w Watch,
+    state: &'w DispatchState,
+) -> impl FnMut(&RunReport, Progress) -> Directive + Send + 'w {
+    let mut told = 0;
+    move |report, progress| {
+        for fault in report.faults.iter().skip(told) {
+            state.add_fault(fault.clone());
+        }
+        told = report.faults.len();
+        watch.with(|seen| {
+            seen.0.clone_from(report);
+            seen.1 = progress;
+        });
+        if watch.stop.load(Ordering::Relaxed) {
+            Directive::Stop
+        } else if watch.flush.swap(false, Ordering::Relaxed) {
+            Directive::Flush
+        } else {
+            Directive::Continue
+        }
+    }
 }
 
 /// The caller's thread: takes the records of all workers and writes them.

@@ -6,9 +6,9 @@ use std::rc::Rc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use linkweir_engine::{
-    Batch, Directive, DispatchState, Frame, FrameRef, Limit, NoOutput, Outputs, Port, Route, Run,
-    RunError, Sink, SinkError, Source, SourceError, SourceEvent, Splitter, Stage, TableFill,
-    Workers, WorkersReport, distribute, run_workers,
+    Batch, Directive, DispatchState, Frame, FrameRef, Limit, NoOutput, Outputs, Piece, Port,
+    ReadAhead, Route, Run, RunError, Sink, SinkError, Source, SourceError, SourceEvent, Splitter,
+    Stage, TableFill, Turns, Workers, WorkersReport, distribute, run_in_turns, run_workers,
 };
 use linkweir_record::{HttpBatch, HttpKind, HttpRow, RecordBatch, RecordKind, Text};
 use linkweir_testkit::capture_writer::CapturedFrame;
@@ -323,4 +323,242 @@ fn the_first_records_do_not_wait_for_others() {
     outcome.unwrap();
     // Asked before each batch is handed over.
     assert_eq!(written.first_chunk(), Some(&[0, 10, 10]));
+}
+
+/// Frames of which ten are claimed at a time; every seventh piece comes short, so that what was claimed behind it is wrong.
+#[derive(Debug, Default)]
+struct Tens {
+    frames: Vec<FrameRef>,
+    given: usize,
+    claimed: usize,
+    waiting: usize,
+    generation: u64,
+    supplied: Option<usize>,
+    pieces: u64,
+    /// Packets at which it fails.
+    fails_at: Option<usize>,
+}
+
+#[derive(Debug, Default)]
+struct Ten {
+    from: usize,
+    generation: u64,
+    is_read: bool,
+}
+
+impl Piece for Ten {
+    fn read(&mut self) {
+        self.is_read = true;
+    }
+}
+
+impl Tens {
+    fn new() -> Self {
+        let frame = |time| FrameRef {
+            timestamp: Timestamp::from_nanos(time),
+            offset: 0,
+            captured_len: 0,
+            wire_len: 100,
+            link: LinkType::ETHERNET,
+            interface: 0,
+        };
+        Self {
+            frames: (0..FRAMES).map(frame).collect(),
+            ..Self::default()
+        }
+    }
+}
+
+impl Source for Tens {
+    fn next_event(&mut self) -> Result<SourceEvent<'_>, SourceError> {
+        if self.fails_at.is_some_and(|at| self.given >= at) {
+            return Err(SourceError {
+                input: "tens".to_owned(),
+                message: "has gone".to_owned(),
+            });
+        }
+        let count = self.supplied.take().unwrap_or(1);
+        let frames = self.frames.get(self.given..self.given + count);
+        self.given += count;
+        Ok(frames.map_or(SourceEvent::End, |frames| {
+            SourceEvent::Batch(Batch::new(&[], frames))
+        }))
+    }
+}
+
+impl ReadAhead for Tens {
+    type Piece = Ten;
+
+    fn claim(&mut self, piece: &mut Ten) -> bool {
+        if self.waiting == 0 {
+            self.claimed = self.given;
+        }
+        if self.claimed + 10 > self.frames.len() {
+            return false;
+        }
+        *piece = Ten {
+            from: self.claimed,
+            generation: self.generation,
+            is_read: false,
+        };
+        self.claimed += 10;
+        self.waiting += 1;
+        true
+    }
+
+    fn supply(&mut self, piece: &mut Ten) -> bool {
+        if piece.generation != self.generation {
+            return false;
+        }
+        assert!(piece.is_read && piece.from == self.given, "in order");
+        self.waiting -= 1;
+        self.pieces += 1;
+        self.supplied = Some(10);
+        if self.pieces.is_multiple_of(7) {
+            self.supplied = Some(3);
+            self.generation += 1;
+            self.waiting = 0;
+        }
+        true
+    }
+
+    fn is_supplied(&self) -> bool {
+        self.supplied.is_some()
+    }
+
+    fn is_ahead(&self) -> bool {
+        self.waiting > 0
+    }
+}
+
+fn in_turns<T: Stage<Record = HttpKind> + Send>(
+    source: Tens,
+    stage: T,
+    (threads, limit): (usize, Option<u64>),
+    sink: Collect,
+    mut direct: impl FnMut(u64) -> Directive,
+) -> (WorkersReport<T>, Result<(), RunError>, Vec<u64>) {
+    let turns = Turns {
+        source,
+        stage,
+        threads,
+        limit: Limit::new(limit),
+        is_sorted: false,
+    };
+    let times = Rc::clone(&sink.times);
+    let mut outputs = Outputs::default();
+    outputs.add("it", Box::new(sink));
+    let (report, outcome) = run_in_turns(turns, &mut outputs, |report, _| direct(report.packets));
+    let times = times.borrow().clone();
+    (report, outcome, times)
+}
+
+fn alone() -> Mirror {
+    Mirror {
+        shards: 1,
+        ..Mirror::default()
+    }
+}
+
+#[test]
+fn threads_that_take_turns_give_what_one_gives_in_its_order() {
+    for threads in [1, 2, 3, 8] {
+        let (report, outcome, times) = in_turns(
+            Tens::new(),
+            alone(),
+            (threads, None),
+            Collect::default(),
+            |_| Directive::Flush,
+        );
+        outcome.unwrap();
+        assert_eq!(times, (0..FRAMES).collect::<Vec<_>>(), "{threads} threads");
+        let total = &report.total;
+        assert_eq!(
+            (total.packets, total.bytes, total.records),
+            (FRAMES, FRAMES * 100, FRAMES)
+        );
+        assert_eq!(total.last, Some(Timestamp::from_nanos(FRAMES - 1)));
+        assert_eq!((report.each.len(), report.stages.len()), (threads, 1));
+        let shares = report.each.iter().map(|one| one.packets);
+        assert_eq!(shares.clone().sum::<u64>(), FRAMES);
+        assert!(shares.min() > Some(FRAMES / 20), "{threads} threads");
+    }
+}
+
+#[test]
+fn turns_end_at_a_limit_a_stop_an_error_and_without_outputs() {
+    let go_on = |_| Directive::Continue;
+    let (report, outcome, times) = in_turns(
+        Tens::new(),
+        alone(),
+        (3, Some(1_234)),
+        Collect::default(),
+        go_on,
+    );
+    outcome.unwrap();
+    assert_eq!((report.total.packets, times.len()), (1_234, 1_234));
+
+    let (report, outcome, times) =
+        in_turns(Tens::new(), alone(), (2, None), Collect::default(), |_| {
+            Directive::Stop
+        });
+    outcome.unwrap();
+    assert_eq!(report.total.packets, times.len() as u64);
+
+    let gone = Tens {
+        fails_at: Some(2_000),
+        ..Tens::new()
+    };
+    let (report, outcome, times) = in_turns(gone, alone(), (4, None), Collect::default(), go_on);
+    assert!(matches!(outcome, Err(RunError::Source(_))));
+    assert_eq!(report.total.packets, times.len() as u64);
+    assert!(
+        (2_000..2_010).contains(&times.len()),
+        "all that came before"
+    );
+
+    let full = Collect {
+        refuse_after: Some(0),
+        ..Collect::default()
+    };
+    let (_, outcome, _) = in_turns(Tens::new(), alone(), (4, None), full, go_on);
+    assert!(matches!(
+        outcome,
+        Err(RunError::Output(NoOutput::ClosedPipe))
+    ));
+}
+
+/// Fails in the middle.
+struct Failing(u64);
+
+impl Stage for Failing {
+    type Record = HttpKind;
+    type Handoff = u64;
+
+    fn accept(&mut self, _: u64, _: &mut HttpBatch) {}
+
+    fn on_batch(&mut self, batch: &Batch<'_>, _: &mut HttpBatch) {
+        self.0 += batch.len() as u64;
+        assert!(self.0 < 1_000, "on purpose");
+    }
+
+    fn on_tick(&mut self, _: Timestamp, _: &mut HttpBatch) {}
+
+    fn next_deadline(&self) -> Option<Timestamp> {
+        None
+    }
+
+    fn finish(&mut self, _: &mut HttpBatch) -> bool {
+        true
+    }
+}
+
+#[test]
+fn a_thread_that_fails_ends_the_others() {
+    let sink = Collect::default();
+    let (_, outcome, _) = in_turns(Tens::new(), Failing(0), (3, None), sink, |_| {
+        Directive::Continue
+    });
+    let error = outcome.unwrap_err().to_string();
+    assert!(error.starts_with("a worker: stopped by a fault"), "{error}");
 }

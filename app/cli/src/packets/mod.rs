@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use linkweir_capture::chosen::{Keeper, KeeperCounts};
 use linkweir_engine::{
-    Batch, Detach, Drops, InputCounts, Limit, Loss, Progress, Source, SourceError, SourceEvent,
+    Batch, Drops, InputCounts, Limit, Loss, Progress, ReadAhead, Source, SourceError, SourceEvent,
 };
 use linkweir_live::alert::AlertEvent;
 use linkweir_live::api::AlertState;
@@ -248,9 +248,23 @@ impl<S: Source> Source for Kept<S> {
     }
 }
 
-impl<S: Detach> Detach for Kept<S> {
-    fn detach(&mut self, spare: Vec<u8>) -> Vec<u8> {
-        self.source.detach(spare)
+impl<S: ReadAhead> ReadAhead for Kept<S> {
+    type Piece = S::Piece;
+
+    fn claim(&mut self, piece: &mut S::Piece) -> bool {
+        self.source.claim(piece)
+    }
+
+    fn supply(&mut self, piece: &mut S::Piece) -> bool {
+        self.source.supply(piece)
+    }
+
+    fn is_supplied(&self) -> bool {
+        self.source.is_supplied()
+    }
+
+    fn is_ahead(&self) -> bool {
+        self.source.is_ahead()
     }
 }
 

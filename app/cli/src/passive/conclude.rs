@@ -138,15 +138,21 @@ impl<N: Counters> Ended<N> {
                 &mut ended.fragments,
             );
         }
-        for (report, stage) in each.iter().zip(stages) {
-            let mut counters = N::default();
-            C::count(
-                stage,
-                &mut counters,
-                &mut DecodeFaults::default(),
-                &mut FragmentStats::default(),
-            );
-            ended.workers.push(WorkerTotals::new(report, &counters));
+        // Workers that took turns with one stage have counted together.
+        let has_own = each.len() == stages.len();
+        for (number, report) in each.iter().enumerate() {
+            let stage = stages.get(number).filter(|_| has_own);
+            let counted = stage.map_or_else(Vec::new, |stage| {
+                let mut counters = N::default();
+                C::count(
+                    stage,
+                    &mut counters,
+                    &mut DecodeFaults::default(),
+                    &mut FragmentStats::default(),
+                );
+                counters.of_worker()
+            });
+            ended.workers.push(WorkerTotals::new(report, counted));
         }
         ended
     }

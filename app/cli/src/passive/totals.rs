@@ -55,16 +55,17 @@ pub(crate) struct WorkerTotals {
     packets: u64,
     bytes: u64,
     dropped: u64,
+    /// Nothing where workers took turns, and counted together.
     counted: Vec<(&'static str, u64)>,
 }
 
 impl WorkerTotals {
-    pub(crate) fn new(report: &RunReport, counters: &impl Counters) -> Self {
+    pub(crate) const fn new(report: &RunReport, counted: Vec<(&'static str, u64)>) -> Self {
         Self {
             packets: report.packets,
             bytes: report.bytes,
             dropped: report.drops.kernel + report.drops.ring,
-            counted: counters.of_worker(),
+            counted,
         }
     }
 
@@ -167,13 +168,21 @@ impl<N: Counters> Totals<'_, N> {
     /// Each worker's share of packets and of what it counted last.
     fn shares(&self) -> Option<Row> {
         let (name, all) = self.counters.of_worker().pop()?;
+        let has_counted = self.workers.iter().all(|worker| !worker.counted.is_empty());
         let shares = self.workers.iter().map(|worker| {
-            let count = worker.counted.last().map_or(0, |(_, count)| *count);
             let packets = percent(worker.packets, self.report.packets);
-            format!("{packets} ({})", percent(count, all))
+            match worker.counted.last() {
+                Some((_, count)) => format!("{packets} ({})", percent(*count, all)),
+                None => packets,
+            }
         });
         let shares = shares.collect::<Vec<_>>().join("  ");
-        (!shares.is_empty()).then(|| ("workers", format!("packets ({name}): {shares}")))
+        let what = if has_counted {
+            format!("packets ({name})")
+        } else {
+            "packets".to_owned()
+        };
+        (!shares.is_empty()).then(|| ("workers", format!("{what}: {shares}")))
     }
 }
 

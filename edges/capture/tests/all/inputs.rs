@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::Path;
 use std::process::Command;
 
-use crate::common::{COMPRESSIONS, cases, compress, drain, read, sample};
+use crate::common::{COMPRESSIONS, cases, compress, drain, drain_ahead, read, sample, with_chunk};
 use linkweir_capture::{CaptureFiles, Input, ReadOptions};
 use linkweir_engine::{FaultKind, Source, SourceEvent};
 use linkweir_testkit::capture_writer::{
@@ -51,6 +51,73 @@ fn files_are_one_trace_in_the_order_given() {
     let trace = drain(open(&[&first, &second]));
     assert_eq!(trace.frames, frames);
     assert_eq!(trace.faults, []);
+}
+
+#[test]
+fn what_others_read_ahead_is_the_same_trace() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name);
+    let packed = path("packed");
+    fs::write(&packed, compress("gzip", &usual(&sample(1)))).unwrap();
+    let mut pieces = 0;
+    for (number, case) in cases().iter().enumerate() {
+        // Whole, cut off, and damaged in the middle.
+        let mut damaged = case.file.clone();
+        let middle = damaged.len() / 2;
+        damaged[middle..].fill(0xee);
+        let files = [
+            case.file.as_slice(),
+            &case.file[..case.file.len() - 5],
+            &damaged,
+        ];
+        let paths: Vec<_> = (0..files.len())
+            .map(|file| path(&format!("{number}.{file}")))
+            .collect();
+        for (path, bytes) in paths.iter().zip(files) {
+            fs::write(path, bytes).unwrap();
+        }
+        let all = [&paths[0], &packed, &paths[1], &paths[2], &paths[0]];
+        let inputs = all.map(|path| Input::from(path.as_path()));
+        let open = |chunk| CaptureFiles::open(&inputs, with_chunk(chunk)).unwrap();
+        for chunk in [40, 97, 300] {
+            let alone = drain(open(chunk));
+            for crew in 1..4 {
+                let ahead = drain_ahead(open(chunk), crew, |_| pieces += 1);
+                assert!(ahead == alone, "{}, {chunk}, {crew}", case.name);
+            }
+        }
+    }
+    assert!(pieces > 1000, "{pieces}");
+}
+
+#[test]
+fn a_file_that_is_read_ahead_may_grow_and_shrink() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("trace.pcap");
+    let frames: Vec<_> = (0..40).flat_map(|_| sample(1)).collect();
+    let bytes = usual(&frames);
+    let half = bytes.len() / 2;
+    let open = || CaptureFiles::open(&[Input::from(path.as_path())], with_chunk(100)).unwrap();
+
+    fs::write(&path, &bytes[..half]).unwrap();
+    let grown = drain_ahead(open(), 3, |turn| {
+        if turn == 5 {
+            let mut file = fs::OpenOptions::new().append(true).open(&path).unwrap();
+            file.write_all(&bytes[half..]).unwrap();
+        }
+    });
+    assert_eq!((grown.frames, grown.faults), (frames.clone(), Vec::new()));
+
+    let shrunk = drain_ahead(open(), 3, |turn| {
+        if turn == 5 {
+            let file = fs::OpenOptions::new().write(true).open(&path).unwrap();
+            file.set_len(half as u64).unwrap();
+        }
+    });
+    assert!(frames.starts_with(&shrunk.frames));
+    let most = drain(open()).frames.len();
+    // What was read before it was cut off is there.
+    assert!((most..=most + 8).contains(&shrunk.frames.len()), "{most}");
 }
 
 #[test]

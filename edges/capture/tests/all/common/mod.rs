@@ -2,8 +2,8 @@
 
 use std::io::{Read, Write};
 
-use linkweir_capture::{CaptureFiles, ReadOptions};
-use linkweir_engine::{Drops, Fault, Source, SourceEvent};
+use linkweir_capture::{CaptureFiles, FilePiece, ReadOptions};
+use linkweir_engine::{Drops, Fault, Piece as _, ReadAhead as _, Source, SourceEvent};
 use linkweir_testkit::capture_writer::{
     ByteOrder, CapturedFrame, PacketBlock, PcapVariant, PcapngInterface, erf, pcap, pcapng, snoop,
 };
@@ -18,15 +18,15 @@ pub(crate) struct Trace {
     pub(crate) drops: Drops,
 }
 
-pub(crate) fn drain(mut files: CaptureFiles) -> Trace {
-    let mut trace = Trace::default();
-    loop {
-        match files.next_event().unwrap() {
+impl Trace {
+    /// Takes an event; false at the end.
+    fn take(&mut self, event: SourceEvent<'_>) -> bool {
+        match event {
             SourceEvent::Batch(batch) => {
                 assert!(!batch.is_empty(), "a batch has at least one frame");
                 for frame in batch.frames() {
-                    trace.links.push(frame.link);
-                    trace.frames.push(CapturedFrame {
+                    self.links.push(frame.link);
+                    self.frames.push(CapturedFrame {
                         timestamp_ns: frame.timestamp.as_nanos(),
                         interface: frame.interface,
                         bytes: frame.bytes.to_vec(),
@@ -35,13 +35,51 @@ pub(crate) fn drain(mut files: CaptureFiles) -> Trace {
                 }
             }
             SourceEvent::Idle => {}
-            SourceEvent::Fault(fault) => trace.faults.push(fault),
-            SourceEvent::End => break,
+            SourceEvent::Fault(fault) => self.faults.push(fault),
+            SourceEvent::End => return false,
         }
+        true
     }
+}
+
+pub(crate) fn drain(mut files: CaptureFiles) -> Trace {
+    let mut trace = Trace::default();
+    while trace.take(files.next_event().unwrap()) {}
     assert!(matches!(files.next_event().unwrap(), SourceEvent::End));
     trace.drops = files.drops();
     trace
+}
+
+/// As [`drain`], by a crew that reads ahead as early as it may: each claims and reads before it is asked what came before.
+/// `at_turn` is called with the number of each turn.
+pub(crate) fn drain_ahead(
+    mut files: CaptureFiles,
+    crew: usize,
+    mut at_turn: impl FnMut(usize),
+) -> Trace {
+    let mut trace = Trace::default();
+    let mut pieces: Vec<_> = (0..crew).map(|_| (FilePiece::default(), false)).collect();
+    for turn in 0.. {
+        at_turn(turn);
+        let (piece, is_claimed) = &mut pieces[turn % crew];
+        let is_wanted = *is_claimed && files.supply(piece);
+        if is_wanted || !files.is_ahead() {
+            loop {
+                if !trace.take(files.next_event().unwrap()) {
+                    trace.drops = files.drops();
+                    return trace;
+                }
+                if !files.is_supplied() {
+                    break;
+                }
+            }
+        }
+        *is_claimed = files.claim(piece);
+        if *is_claimed {
+            piece.read();
+        }
+    }
+    unreachable!("the loop has no end");
 }
 
 pub(crate) fn with_chunk(chunk_bytes: usize) -> ReadOptions {
