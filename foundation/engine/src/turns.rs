@@ -34,6 +34,9 @@ struct Relay<S, R, D> {
     threads: usize,
 }
 
+/// The turn of a thread.
+type Turn<'t, S, R, D> = MutexGuard<'t, Shift<S, R, D>>;
+
 /// What only the thread has whose turn it is.
 struct Shift<S, R, D> {
     source: S,
@@ -123,7 +126,7 @@ where
     }
 
     /// Waits for the turn of a thread; nothing where another has failed.
-    fn wait(&self, number: usize) -> Option<MutexGuard<'_, Shift<S, Run<'r, T, O>, D>>> {
+    fn wait(&self, number: usize) -> Option<Turn<'_, S, Run<'r, T, O>, D>> {
         let has_come = || self.turn.load(Ordering::Acquire) == number;
         for _ in 0..SPINS {
             if has_come() {
