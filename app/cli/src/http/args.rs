@@ -130,7 +130,7 @@ pub(crate) struct HttpArgs {
     /// How packets of an interface reach several workers: the `kernel` (`PACKET_FANOUT`) distributes each
     /// packet by itself, by addresses, ports and the acknowledgment or sequence number that a request and
     /// its response share (Eq. (3) of Vega et al. 2017); a `reader` thread also keeps together what spans
-    /// workers: pipelines, heads over several segments, connections of HTTP/2 and TLS. Files, `--ttlb` and `--keys`
+    /// workers: pipelines, heads over several segments, connections of HTTP/2 and TLS. `--ttlb` and `--keys`
     /// always use a reader.
     #[arg(
         long,
