@@ -77,6 +77,7 @@ impl Passive for HalvesArgs {
     type Config = HalvesConfig;
     type Counters = HalfCounts;
     type Splitter = FlowSplitter;
+    const IS_MOSTLY_READING: bool = false;
 
     fn flags(&self) -> Flags<'_> {
         Flags {

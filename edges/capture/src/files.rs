@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use linkweir_engine::{
-    Batch, Drops, Fault, FaultKind, FrameRef, Piece, Progress, ReadAhead, Source, SourceError,
-    SourceEvent,
+    Batch, Detach, Drops, Fault, FaultKind, FrameRef, Piece, Progress, ReadAhead, Source,
+    SourceError, SourceEvent,
 };
 
 use linkweir_wire::LinkType;
@@ -522,6 +522,12 @@ impl Source for CaptureFiles {
             unusable_records: self.unusable,
             ..Drops::default()
         }
+    }
+}
+
+impl Detach for CaptureFiles {
+    fn detach(&mut self, spare: Vec<u8>) -> Vec<u8> {
+        self.window.detach(spare)
     }
 }
 

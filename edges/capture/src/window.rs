@@ -80,6 +80,12 @@ impl Window {
         self.arrived(got.min(self.chunk_bytes));
     }
 
+    /// Gives the buffer away and goes on with `spare`, or with a new one where that has another size.
+    pub(crate) fn detach(&mut self, mut spare: Vec<u8>) -> Vec<u8> {
+        self.swap(&mut spare, 0);
+        spare
+    }
+
     /// Forgets everything: another stream begins.
     pub(crate) const fn reset(&mut self) {
         self.start = self.chunk_start;
@@ -220,6 +226,8 @@ mod tests {
         }
         let chunk = window.buffer().as_ptr() as usize + window.chunk_start;
         assert_eq!(chunk % PAGE, 0);
+        let given = window.detach(other);
+        assert!(given.windows(11).any(|bytes| bytes == &data[9..20]));
         let mut stream = &data[20..];
         window.fill(&mut stream).unwrap();
         assert_eq!((window.unread(), window.offset()), (&data[11..30], 11));

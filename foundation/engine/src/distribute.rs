@@ -25,8 +25,8 @@ pub trait Port {
 pub struct DispatchState {
     stop: AtomicBool,
     /// Copies of frames that went to more than one shard, and their bytes.
-    copies: AtomicU64,
-    copied_bytes: AtomicU64,
+    pub(crate) copies: AtomicU64,
+    pub(crate) copied_bytes: AtomicU64,
     /// Latest capture time of what was distributed, nanoseconds since the epoch.
     latest: AtomicU64,
     seen: Mutex<Seen>,
@@ -112,40 +112,74 @@ impl DispatchState {
 /// hash that `splitter` gives them, IP fragments as the packets they make. Dropping the ports tells
 /// their readers that this was all.
 pub fn distribute<S: Source, P: Port>(
-    mut source: S,
+    source: S,
     splitter: &mut impl Splitter,
     ports: &mut [P],
     limit: &Limit,
     state: &DispatchState,
 ) {
-    let mut ports = Ports::new(ports);
+    read(source, splitter, &mut Ports::new(ports), limit, state);
+}
+
+/// Where the frames of a source go.
+pub(crate) trait FrameOutlet<S> {
+    /// Takes the frames of a batch.
+    fn batch(
+        &mut self,
+        batch: &Batch<'_>,
+        router: &mut Router<'_, impl Splitter>,
+        state: &DispatchState,
+    );
+
+    /// Called after each event of the source; false when nobody reads any more.
+    fn sent(&mut self, source: &mut S) -> bool;
+
+    /// Takes what there is of packets of which parts are missing, as of [`Router::give_up`].
+    fn give_up(
+        &mut self,
+        router: &mut Router<'_, impl Splitter>,
+        now: Option<Timestamp>,
+        state: &DispatchState,
+    );
+}
+
+/// Reads a source to its end, or to a limit.
+pub(crate) fn read<S: Source>(
+    mut source: S,
+    splitter: &mut impl Splitter,
+    outlet: &mut impl FrameOutlet<S>,
+    limit: &Limit,
+    state: &DispatchState,
+) {
     let mut router = Router::new(splitter, source.is_distributed());
-    let mut has_more = true;
-    while has_more && ports.is_read && !limit.is_used_up() && !state.stop.load(Ordering::Relaxed) {
+    let mut is_read = true;
+    while is_read && !limit.is_used_up() && !state.stop.load(Ordering::Relaxed) {
+        let mut has_more = true;
         match source.next_event() {
             Ok(SourceEvent::Batch(batch)) => {
                 let batch = limit.apply(batch);
                 let times = batch.index().iter().map(|frame| frame.timestamp.as_nanos());
                 let latest = times.max().unwrap_or_default();
                 state.latest.fetch_max(latest, Ordering::AcqRel);
-                ports.batch(&batch, &mut router, state);
+                outlet.batch(&batch, &mut router, state);
             }
             Ok(SourceEvent::Idle) => {
                 if let Some(now) = source.now() {
-                    ports.give_up(&mut router, Some(now), state);
+                    outlet.give_up(&mut router, Some(now), state);
                 }
             }
-            Ok(SourceEvent::Fault(fault)) => state.add_fault(fault),
+            Ok(SourceEvent::Fault(fault)) => state.with(|seen| seen.faults.push(fault)),
             Ok(SourceEvent::End) => has_more = false,
             Err(error) => {
                 state.with(|seen| seen.error = Some(error));
                 has_more = false;
             }
         }
+        is_read = outlet.sent(&mut source) && has_more;
         let (progress, drops, parts) = (source.progress(), source.drops(), router.parts());
         state.with(|seen| (seen.progress, seen.drops, seen.parts) = (progress, drops, parts));
     }
-    ports.give_up(&mut router, None, state);
+    outlet.give_up(&mut router, None, state);
     let inputs = source.inputs();
     state.with(|seen| (seen.parts, seen.inputs) = (router.parts(), inputs));
 }
@@ -172,18 +206,16 @@ impl<'p, P: Port> Ports<'p, P> {
             for port in self.ports.iter_mut() {
                 self.is_read |= port.push(frame);
             }
-            let others = u64::from(self.shards.saturating_sub(1));
-            let bytes = others.saturating_mul(u64::from(frame.wire_len));
-            state.copies.fetch_add(others, Ordering::Relaxed);
-            state.copied_bytes.fetch_add(bytes, Ordering::Relaxed);
-            return;
+            return state.add_copies(self.shards.saturating_sub(1), frame.wire_len);
         };
         let shard = shard_of(hash, self.shards);
         if let Some(port) = self.ports.get_mut(shard as usize) {
             self.is_read |= port.push(frame);
         }
     }
+}
 
+impl<S, P: Port> FrameOutlet<S> for Ports<'_, P> {
     fn batch(
         &mut self,
         batch: &Batch<'_>,
@@ -197,6 +229,10 @@ impl<'p, P: Port> Ports<'p, P> {
             self.is_read |= !is_distributed;
         }
         self.ports.iter_mut().for_each(Port::flush);
+    }
+
+    fn sent(&mut self, _: &mut S) -> bool {
+        self.is_read
     }
 
     fn give_up(

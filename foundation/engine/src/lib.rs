@@ -17,6 +17,7 @@ pub mod outputs;
 pub mod route;
 pub mod run;
 pub mod seams;
+pub mod share;
 pub mod sort;
 pub mod split;
 mod turns;
@@ -34,6 +35,7 @@ pub use seams::{
     Drops, Fault, FaultKind, InputCounts, Piece, Progress, ReadAhead, Sink, SinkError, SinkLosses,
     Source, SourceError, SourceEvent, Stage, TableFill,
 };
+pub use share::{Detach, PieceQueue, Pieces, distribute_shared, piece_queues};
 pub use sort::Sorter;
 pub use split::{FlowSplitter, NamedFlowSplitter, Route, Splitter, TransactionSplitter};
 pub use workers::{Dispatcher, Turns, Workers, WorkersReport, run_in_turns, run_workers};

@@ -42,6 +42,7 @@ impl Passive for FlowsArgs {
     type Config = FlowsConfig;
     type Counters = FlowsCounters;
     type Splitter = NamedFlowSplitter;
+    const IS_MOSTLY_READING: bool = false;
 
     fn flags(&self) -> Flags<'_> {
         let store = &self.store;

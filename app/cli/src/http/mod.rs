@@ -67,6 +67,7 @@ impl Passive for HttpArgs {
     type Config = HttpConfig;
     type Counters = HttpCounters;
     type Splitter = EvenConnections;
+    const IS_MOSTLY_READING: bool = true;
 
     fn flags(&self) -> Flags<'_> {
         Flags {

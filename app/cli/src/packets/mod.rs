@@ -11,7 +11,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use linkweir_capture::chosen::{Keeper, KeeperCounts};
 use linkweir_engine::{
-    Batch, Drops, InputCounts, Limit, Loss, Progress, ReadAhead, Source, SourceError, SourceEvent,
+    Batch, Detach, Drops, InputCounts, Limit, Loss, Progress, ReadAhead, Source, SourceError,
+    SourceEvent,
 };
 use linkweir_live::alert::AlertEvent;
 use linkweir_live::api::AlertState;
@@ -245,6 +246,12 @@ impl<S: Source> Source for Kept<S> {
 
     fn inputs(&self) -> Vec<InputCounts> {
         self.source.inputs()
+    }
+}
+
+impl<S: Detach> Detach for Kept<S> {
+    fn detach(&mut self, spare: Vec<u8>) -> Vec<u8> {
+        self.source.detach(spare)
     }
 }
 

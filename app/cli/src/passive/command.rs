@@ -31,6 +31,8 @@ pub(crate) trait Passive {
     type Counters: Counters;
     /// Distributes the packets of a reader to workers.
     type Splitter: Splitter;
+    /// Whether to read a file of full packets takes longer than to analyse it: its workers then divide the reading.
+    const IS_MOSTLY_READING: bool;
 
     fn flags(&self) -> Flags<'_>;
 

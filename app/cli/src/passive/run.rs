@@ -4,8 +4,8 @@ use anyhow::anyhow;
 use linkweir_capture::CaptureFiles;
 use linkweir_capture::live::LiveSource;
 use linkweir_engine::{
-    Frame, Limit, Outputs, Port, Run, RunError, Source, Turns, Workers, WorkersReport, distribute,
-    run_in_turns, run_workers,
+    Frame, Limit, Outputs, Pieces, Port, Run, RunError, Source, Turns, Workers, WorkersReport,
+    distribute, distribute_shared, piece_queues, run_in_turns, run_workers,
 };
 use linkweir_feed::{Consumer, Producer};
 use linkweir_sink::OutputOptions;
@@ -39,7 +39,13 @@ pub(crate) fn run<C: Passive>(command: &C) -> anyhow::Result<Exit> {
     let opened = input::open(flags.input, command.sockets(), &ready.signals)?;
     let job = ready.start()?;
     match opened {
-        Opened::Files(source) if job.ending.flags.workers > 1 => job.in_turns(*source),
+        Opened::Files(source) if job.ending.flags.workers > 1 => {
+            if C::IS_MOSTLY_READING {
+                job.in_turns(*source)
+            } else {
+                job.by_sharing(*source)
+            }
+        }
         Opened::Files(source) => job.alone(*source),
         Opened::Live(sources) if sources.len() > 1 => job.by_kernel(sources),
         Opened::Live(sources) => match sources.into_iter().next() {
@@ -209,7 +215,33 @@ impl<C: Passive> Job<'_, C> {
         self.by_workers(workers)
     }
 
-    /// Files: one stage, and threads that take turns.
+    /// The same for files: what is read is shared, and no frame copied.
+    fn by_sharing(self, source: CaptureFiles) -> anyhow::Result<Exit> {
+        let flags = &self.ending.flags;
+        let count = u32::try_from(flags.workers).unwrap_or(u32::MAX);
+        let stage = |index| {
+            self.command
+                .stage(&self.config, Share::Reader { index, count })
+        };
+        let source = self.ending.watcher.packets.keep(source);
+        let buffer_bytes = usize::try_from(flags.input.read_size).unwrap_or(usize::MAX);
+        let pieces = (RING_BYTES / buffer_bytes.max(1)).clamp(1, 8);
+        let (queues, consumers) = piece_queues(flags.workers, pieces);
+        let (config, limit) = (self.config.clone(), Limit::new(flags.input.count));
+        let workers = Workers::<Pieces, C::Stage> {
+            shards: consumers.into_iter().zip((0..).map(stage)).collect(),
+            dispatcher: Some(Box::new(move |state| {
+                let mut splitter = C::splitter(&config, queues.len());
+                distribute_shared(source, &mut splitter, &queues, &limit, state);
+                C::on_distributed(&splitter);
+            })),
+            limit: Limit::default(),
+            is_sorted: flags.is_sorted,
+        };
+        self.by_workers(workers)
+    }
+
+    /// Files where reading is most of the work: one stage, and threads that take turns.
     fn in_turns(mut self, source: CaptureFiles) -> anyhow::Result<Exit> {
         let share = Share::Source {
             is_distributed: false,

@@ -348,17 +348,20 @@ fn watch(mut programs: Vec<Running>, begin: Instant) -> Result<(Vec<Vec<f64>>, D
     }
 }
 
-/// Which thread did what. Threads are in the order in which they were started: the one that writes, the workers.
+/// Which thread did what. Threads are in the order in which they were started: the one that writes, the one that
+/// distributes where workers do not take turns, the workers.
 fn split(way: Way, count: u32, times: &[Vec<f64>]) -> Result<Ran> {
     let mut ran = Ran::default();
     match (way, times) {
         (Way::Alone, [threads]) => ran.consumers_s.push(threads.iter().sum()),
         (Way::Workers, [threads]) => {
-            let [writer, workers @ ..] = threads.as_slice() else {
-                bail!("no threads")
+            let count = count as usize;
+            let (others, workers) = threads.split_at(threads.len().saturating_sub(count));
+            (ran.others_s, ran.dispatcher_s) = match others {
+                [writer] => (*writer, 0.0),
+                [writer, dispatcher] => (*writer, *dispatcher),
+                _ => bail!("{} threads", threads.len()),
             };
-            ensure!(workers.len() == count as usize, "{} threads", threads.len());
-            ran.others_s = *writer;
             ran.consumers_s = workers.to_vec();
         }
         (Way::Feed(_), [feeder, consumers @ ..]) => {
@@ -410,7 +413,9 @@ mod tests {
             (ran.consumers_s.as_slice(), ran.busiest()),
             ([1.0, 1.5].as_slice(), 1.5)
         );
-        assert!(split(Way::Workers, 4, &[vec![0.5, 1.0, 1.5]]).is_err());
+        let ran = split(Way::Workers, 2, &[vec![0.5, 3.0, 1.0, 1.5]]).unwrap();
+        assert_eq!((ran.dispatcher_s, ran.others_s), (3.0, 0.5));
+        assert!(split(Way::Workers, 4, &[vec![0.5, 3.0, 1.0, 1.5]]).is_err());
         let ran = split(
             Way::Feed("flow"),
             2,
