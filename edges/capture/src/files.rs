@@ -85,6 +85,8 @@ pub struct CaptureFiles {
     unusable: u64,
     /// What came of a piece that is in the window.
     supplied: Option<io::Result<usize>>,
+    /// Whether the buffer of the window is that of whoever supplied last.
+    is_lent: bool,
     /// Of the claims that are good: another since they could not all be kept.
     generation: u64,
     /// Bytes of inputs that are done with.
@@ -162,6 +164,7 @@ impl CaptureFiles {
             on_secrets: options.on_secrets,
             unusable: 0,
             supplied: None,
+            is_lent: false,
             generation: 0,
             finished_bytes: 0,
         })
@@ -573,6 +576,10 @@ impl ReadAhead for CaptureFiles {
     type Piece = FilePiece;
 
     fn claim(&mut self, piece: &mut FilePiece) -> bool {
+        if std::mem::take(&mut self.is_lent) {
+            // Its lines are in the cache of the core that reads into it again.
+            self.window.swap(&mut piece.buffer, 0);
+        }
         let Some(open) = &mut self.current else {
             return false;
         };
@@ -615,6 +622,7 @@ impl ReadAhead for CaptureFiles {
             open.claimed.1 = 0;
         }
         self.window.swap(&mut piece.buffer, got);
+        self.is_lent = true;
         self.supplied = Some(read);
         true
     }

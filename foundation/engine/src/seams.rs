@@ -231,7 +231,8 @@ pub trait ReadAhead: Source {
     /// What they read into.
     type Piece: Piece;
 
-    /// Claims what comes behind all that is claimed. False where the source itself must read on.
+    /// Claims what comes behind all that is claimed, by whoever has just supplied or been refused. False where the source itself
+    /// must read on.
     fn claim(&mut self, piece: &mut Self::Piece) -> bool;
 
     /// Takes what was read, in the order of the claims; the next event is made of it. False where it is not wanted, because the input
