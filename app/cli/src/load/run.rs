@@ -353,7 +353,7 @@ impl Runner<'_> {
         let mut waiting = waiting.iter();
         let mut now = timestamp();
         loop {
-            let due = self.stage.next_deadline();
+            let due = self.stage.next_start();
             let count = self.pace.frames_before(due, now).min(left);
             let frames = waiting.by_ref().take(count);
             let sent = self.put(frames, count, now);
@@ -365,7 +365,7 @@ impl Runner<'_> {
             now = timestamp();
             if due.is_some_and(|due| due <= now) {
                 let mut urgent = std::mem::take(&mut self.frames);
-                self.stage.on_tick(now, &mut urgent);
+                self.stage.start_due(now, &mut urgent);
                 let sent = self.put(urgent.iter(), urgent.len(), now);
                 urgent.clear();
                 self.frames = urgent;

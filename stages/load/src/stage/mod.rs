@@ -242,6 +242,16 @@ impl<R: RateSource> LoadStage<R> {
         self.neighbours.on_tick(now, &self.population, out);
         self.outgoing.pop_due(now, |_, frame| out.push(frame));
         self.end_lines(now, out);
+        self.start_due(now, out);
+        let (tcp, mut line, sessions) = self.split(out);
+        tcp.on_tick(now, &mut line, sessions);
+        self.sessions.on_tick(now);
+        self.act(now, out);
+    }
+
+    /// Begins the sessions that are due `now`; [`LoadStage::on_tick`] does so too. Their frames may pass those of other
+    /// sessions, which those of timers may not.
+    pub fn start_due(&mut self, now: Timestamp, out: &mut Frames) {
         // Bounded: where more is due than can be begun, frames, signals and the clock have their turn.
         for _ in 0..STARTS {
             let Some((number, planned)) = self.planned.due(now + self.lead()) else {
@@ -256,10 +266,12 @@ impl<R: RateSource> LoadStage<R> {
                 .start(number, client, planned, now.max(planned));
             self.act(now, out);
         }
-        let (tcp, mut line, sessions) = self.split(out);
-        tcp.on_tick(now, &mut line, sessions);
-        self.sessions.on_tick(now);
-        self.act(now, out);
+    }
+
+    /// When the next session is to be begun.
+    #[must_use]
+    pub fn next_start(&self) -> Option<Timestamp> {
+        self.planned.next().map(|planned| planned - self.lead())
     }
 
     /// How much before its time a session is made ready: where another host sends its SYN, by a clock
@@ -301,7 +313,7 @@ impl<R: RateSource> LoadStage<R> {
     #[must_use]
     pub fn next_deadline(&self) -> Option<Timestamp> {
         let deadlines = [
-            self.planned.next().map(|planned| planned - self.lead()),
+            self.next_start(),
             self.outgoing.next_deadline(),
             self.incoming.next_deadline(),
             self.tcp.next_deadline(),
