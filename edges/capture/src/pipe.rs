@@ -13,7 +13,7 @@ use std::time::Duration;
 const PATIENCE: Duration = Duration::from_millis(100);
 
 /// Bytes that are taken at once: more gains nothing, and what observers keep of a batch grows with the time that it spans.
-const MOST_AT_ONCE: usize = 256 << 10;
+const MOST_AT_ONCE: usize = 128 << 10;
 
 /// `O_NONBLOCK` of Linux: a FIFO opens at once, with or without a writer.
 const NONBLOCK: i32 = 0o4000;
