@@ -92,11 +92,6 @@ impl DispatchState {
         self.with(|seen| std::mem::take(&mut seen.faults))
     }
 
-    /// Takes note of how far the input has come.
-    pub(crate) fn set_progress(&self, progress: Progress) {
-        self.with(|seen| seen.progress = progress);
-    }
-
     /// Adds what a worker says of its own source.
     pub(crate) fn add_fault(&self, fault: Fault) {
         self.with(|seen| seen.faults.push(fault));

@@ -32,8 +32,8 @@ pub use outputs::{Loss, NoOutput, Outlet, Outputs, SampleCounts};
 pub use route::{Parts, Router};
 pub use run::{Directive, IntervalEnd, Run, RunError, RunReport};
 pub use seams::{
-    Drops, Fault, FaultKind, InputCounts, Piece, Progress, ReadAhead, Sink, SinkError, SinkLosses,
-    Source, SourceError, SourceEvent, Stage, TableFill,
+    Drops, Fault, FaultKind, InputCounts, Progress, ReadAhead, Sink, SinkError, SinkLosses, Source,
+    SourceError, SourceEvent, Stage, TableFill,
 };
 pub use share::{Detach, PieceQueue, Pieces, distribute_shared, piece_queues};
 pub use sort::Sorter;

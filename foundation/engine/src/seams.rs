@@ -220,20 +220,17 @@ pub trait Source {
     fn on_written(&mut self) {}
 }
 
-/// Bytes that are read ahead of a source.
-pub trait Piece: Default + Send {
-    /// Reads what was claimed. A failure is kept for the source.
-    fn read(&mut self);
-}
-
 /// A source of which others read what comes next while it is asked what came before.
 pub trait ReadAhead: Source {
     /// What they read into.
-    type Piece: Piece;
+    type Piece: Default + Send;
 
     /// Claims what comes behind all that is claimed, by whoever has just supplied or been refused. False where the source itself
     /// must read on.
     fn claim(&mut self, piece: &mut Self::Piece) -> bool;
+
+    /// Reads what was claimed, beside the source. A failure is kept for it.
+    fn read(piece: &mut Self::Piece);
 
     /// Takes what was read, in the order of the claims; the next event is made of it. False where it is not wanted, because the input
     /// was another than it seemed when it was claimed.

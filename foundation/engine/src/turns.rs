@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use crate::outputs::Outlet;
 use crate::run::{Directive, Run, RunError, RunReport};
-use crate::seams::{Piece as _, Progress, ReadAhead, Stage};
+use crate::seams::{Progress, ReadAhead, Stage};
 
 /// Looks at the turn before a thread sleeps: some 40 us.
 const SPINS: usize = 2000;
@@ -104,7 +104,7 @@ where
         let mut is_claimed = false;
         loop {
             if is_claimed {
-                piece.read();
+                S::read(&mut piece);
             }
             let Some(mut shift) = self.wait(number) else {
                 return;
@@ -152,33 +152,40 @@ where
     O: Outlet<T::Record>,
     D: FnMut(&RunReport, Progress) -> Directive,
 {
-    /// Analyses what was claimed and read, and claims what comes next. Says whether there was anything to claim.
+    /// Analyses what was claimed and read, and claims what comes next: false where others have claimed all that there is, and
+    /// at the end.
     fn go_on(&mut self, number: usize, piece: &mut S::Piece, is_claimed: bool) -> bool {
-        let is_wanted = is_claimed && self.source.supply(piece);
-        // Where nobody reads ahead of it the source reads by itself.
-        if is_wanted || !self.source.is_ahead() {
-            let seen = |run: &Run<'_, T, O>| (run.report().packets, run.report().bytes);
-            let before = seen(&self.run);
-            self.take();
-            let after = seen(&self.run);
-            if let Some((packets, bytes)) = self.shares.get_mut(number) {
-                *packets += after.0 - before.0;
-                *bytes += after.1 - before.1;
-            }
+        if is_claimed && self.source.supply(piece) {
+            self.take(number);
         }
-        self.outcome.is_none() && self.source.claim(piece)
+        while self.outcome.is_none() {
+            if self.source.claim(piece) {
+                return true;
+            }
+            if self.source.is_ahead() {
+                return false;
+            }
+            // Of a pipe and what is compressed nobody reads ahead, so that no other thread would do better.
+            self.take(number);
+        }
+        false
     }
 
-    fn take(&mut self) {
-        loop {
+    /// Takes what is supplied, or else what the source has next.
+    fn take(&mut self, number: usize) {
+        let seen = |run: &Run<'_, T, O>| (run.report().packets, run.report().bytes);
+        let before = seen(&self.run);
+        while self.outcome.is_none() {
             match self.run.step(&mut self.source, &mut self.direct) {
                 Ok(true) if self.source.is_supplied() => {}
-                Ok(true) => return,
-                ended => {
-                    self.outcome = Some(ended.map(drop));
-                    return;
-                }
+                Ok(true) => break,
+                ended => self.outcome = Some(ended.map(drop)),
             }
+        }
+        let after = seen(&self.run);
+        if let Some((packets, bytes)) = self.shares.get_mut(number) {
+            *packets += after.0 - before.0;
+            *bytes += after.1 - before.1;
         }
     }
 }

@@ -174,12 +174,7 @@ where
     let job: Job<'_, T> = Box::new(move |watch, state, outbox| {
         let mut outbox = Outbox::<T::Record>(outbox);
         let run = Run::new(&mut stage, &mut outbox, limit);
-        let mut watched = watched(watch, state);
-        let direct = |report: &RunReport, progress| {
-            state.set_progress(progress);
-            watched(report, progress)
-        };
-        let (report, shares, outcome) = turns::drive(run, source, threads, direct);
+        let (report, shares, outcome) = turns::drive(run, source, threads, watched(watch, state));
         watch.with(|seen| seen.0.clone_from(&report));
         let shares = shares.into_iter().map(|(packets, bytes)| RunReport {
             packets,
@@ -452,7 +447,11 @@ impl<K: RecordKind> Writer<'_, K> {
             reports.iter().map(|(report, _)| report),
             self.state,
         );
-        self.state.progress()
+        // Of several interfaces none has an end.
+        match reports.first() {
+            Some((_, progress)) if !self.is_distributed => *progress,
+            _ => self.state.progress(),
+        }
     }
 }
 

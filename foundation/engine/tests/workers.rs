@@ -6,9 +6,9 @@ use std::rc::Rc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use linkweir_engine::{
-    Batch, Directive, DispatchState, Frame, FrameRef, Limit, NoOutput, Outputs, Piece, Port,
-    ReadAhead, Route, Run, RunError, Sink, SinkError, Source, SourceError, SourceEvent, Splitter,
-    Stage, TableFill, Turns, Workers, WorkersReport, distribute, run_in_turns, run_workers,
+    Batch, Directive, DispatchState, Frame, FrameRef, Limit, NoOutput, Outputs, Port, ReadAhead,
+    Route, Run, RunError, Sink, SinkError, Source, SourceError, SourceEvent, Splitter, Stage,
+    TableFill, Turns, Workers, WorkersReport, distribute, run_in_turns, run_workers,
 };
 use linkweir_record::{HttpBatch, HttpKind, HttpRow, RecordBatch, RecordKind, Text};
 use linkweir_testkit::capture_writer::CapturedFrame;
@@ -101,6 +101,18 @@ impl Port for Channel {
     fn flush(&mut self) {}
 }
 
+/// An empty frame of a time.
+fn frame_at(time: u64) -> FrameRef {
+    FrameRef {
+        timestamp: Timestamp::from_nanos(time),
+        offset: 0,
+        captured_len: 0,
+        wire_len: 100,
+        link: LinkType::ETHERNET,
+        interface: 0,
+    }
+}
+
 struct Stamps {
     inbox: Receiver<u64>,
     index: Vec<FrameRef>,
@@ -115,14 +127,7 @@ impl Source for Stamps {
         self.index.extend(
             std::iter::once(time)
                 .chain(self.inbox.try_iter())
-                .map(|time| FrameRef {
-                    timestamp: Timestamp::from_nanos(time),
-                    offset: 0,
-                    captured_len: 0,
-                    wire_len: 100,
-                    link: LinkType::ETHERNET,
-                    interface: 0,
-                }),
+                .map(frame_at),
         );
         Ok(SourceEvent::Batch(Batch::new(&[], &self.index)))
     }
@@ -346,24 +351,10 @@ struct Ten {
     is_read: bool,
 }
 
-impl Piece for Ten {
-    fn read(&mut self) {
-        self.is_read = true;
-    }
-}
-
 impl Tens {
     fn new() -> Self {
-        let frame = |time| FrameRef {
-            timestamp: Timestamp::from_nanos(time),
-            offset: 0,
-            captured_len: 0,
-            wire_len: 100,
-            link: LinkType::ETHERNET,
-            interface: 0,
-        };
         Self {
-            frames: (0..FRAMES).map(frame).collect(),
+            frames: (0..FRAMES).map(frame_at).collect(),
             ..Self::default()
         }
     }
@@ -404,6 +395,10 @@ impl ReadAhead for Tens {
         self.claimed += 10;
         self.waiting += 1;
         true
+    }
+
+    fn read(piece: &mut Ten) {
+        piece.is_read = true;
     }
 
     fn supply(&mut self, piece: &mut Ten) -> bool {

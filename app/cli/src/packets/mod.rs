@@ -262,6 +262,10 @@ impl<S: ReadAhead> ReadAhead for Kept<S> {
         self.source.claim(piece)
     }
 
+    fn read(piece: &mut S::Piece) {
+        S::read(piece);
+    }
+
     fn supply(&mut self, piece: &mut S::Piece) -> bool {
         self.source.supply(piece)
     }

@@ -112,8 +112,8 @@ pub(crate) struct FeederArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Performance")]
 pub(crate) struct WorkerArgs {
-    /// Number of worker threads; `auto` is one per core. Records and totals do not depend on it, if packets of an
-    /// interface are in order of time.
+    /// Number of worker threads; `auto` is one per core. Records and totals do not depend on it, if the inputs are
+    /// in order of time.
     #[arg(long, value_name = "N", default_value = "1", value_parser = units::workers)]
     pub(crate) workers: usize,
 }

@@ -7,7 +7,7 @@ use std::os::unix::fs::FileExt as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use linkweir_engine::{Piece, ReadAhead};
+use linkweir_engine::ReadAhead;
 
 use super::CaptureFiles;
 
@@ -21,14 +21,6 @@ pub struct FilePiece {
     /// Where in the buffer the chunk is to be.
     place: Range<usize>,
     read: Option<io::Result<usize>>,
-}
-
-impl Piece for FilePiece {
-    fn read(&mut self) {
-        let Some(file) = &self.file else { return };
-        let chunk = self.buffer.get_mut(self.place.clone());
-        self.read = Some(read_at(file, chunk.unwrap_or_default(), self.offset));
-    }
 }
 
 /// Reads until `chunk` is full or the file has no more.
@@ -78,6 +70,12 @@ impl ReadAhead for CaptureFiles {
         *claimed += piece.place.len() as u64;
         *waiting += 1;
         true
+    }
+
+    fn read(piece: &mut FilePiece) {
+        let Some(file) = &piece.file else { return };
+        let chunk = piece.buffer.get_mut(piece.place.clone());
+        piece.read = Some(read_at(file, chunk.unwrap_or_default(), piece.offset));
     }
 
     fn supply(&mut self, piece: &mut FilePiece) -> bool {

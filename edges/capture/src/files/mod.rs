@@ -64,7 +64,7 @@ const HEADER_ROOM: usize = 256;
 /// and in the order of names; what in them is no capture is counted, and said in one fault at the end.
 ///
 /// Memory: one buffer of `chunk_bytes` and one maximal frame, whatever the files say, plus what
-/// the decompressor of the current file needs.
+/// the decompressor of the current file needs, and such a buffer for each who reads ahead.
 #[derive(Debug)]
 pub struct CaptureFiles {
     waiting: VecDeque<Item>,
@@ -199,19 +199,28 @@ impl CaptureFiles {
         };
         self.window.reset();
         self.manners.may_idle.store(true, Ordering::Relaxed);
-        let manners = self.manners.clone();
-        let opened = match &item.input {
+        let (raw_bytes, mut file) = (Arc::default(), None);
+        let opened: io::Result<Bytes> = match &item.input {
+            Input::Stdin => Pipe::stdin(self.manners.clone()).map(|pipe| Box::new(pipe) as _),
             // A regular file has its bytes at once.
-            Input::Path(path) if item.size.is_some() => {
-                File::open(path).map(|file| Open::file(item.clone(), file))
+            Input::Path(path) if item.size.is_some() => File::open(path).map(|opened| {
+                let inner = Positioned {
+                    file: Arc::clone(file.insert(Arc::new(opened))),
+                    position: Arc::clone(&raw_bytes),
+                };
+                Box::new(inner) as _
+            }),
+            Input::Path(path) => {
+                Pipe::open(path, self.manners.clone()).map(|pipe| Box::new(pipe) as _)
             }
-            Input::Path(path) => Pipe::open(path, manners)
-                .map(|pipe| Open::new(item.clone(), Arc::default(), Box::new(pipe))),
-            Input::Stdin => Pipe::stdin(manners)
-                .map(|pipe| Open::new(item.clone(), Arc::default(), Box::new(pipe))),
         };
         match opened {
-            Ok(open) => self.current = Some(open),
+            Ok(inner) => {
+                self.current = Some(Open {
+                    file,
+                    ..Open::new(item, raw_bytes, inner)
+                });
+            }
             Err(error) => {
                 self.faults.push_back(Fault {
                     input: item.name(),
@@ -344,19 +353,6 @@ impl CaptureFiles {
 }
 
 impl Open {
-    /// A regular file.
-    fn file(item: Item, file: File) -> Self {
-        let (file, raw_bytes) = (Arc::new(file), Arc::default());
-        let inner = Positioned {
-            file: Arc::clone(&file),
-            position: Arc::clone(&raw_bytes),
-        };
-        Self {
-            file: Some(file),
-            ..Self::new(item, raw_bytes, Box::new(inner))
-        }
-    }
-
     /// A stream, of which `raw_bytes` counts what is read.
     fn new(item: Item, raw_bytes: Arc<AtomicU64>, inner: Bytes) -> Self {
         Self {

@@ -3,7 +3,7 @@
 use std::io::{Read, Write};
 
 use linkweir_capture::{CaptureFiles, FilePiece, ReadOptions};
-use linkweir_engine::{Drops, Fault, Piece as _, ReadAhead as _, Source, SourceEvent};
+use linkweir_engine::{Drops, Fault, ReadAhead, Source, SourceEvent};
 use linkweir_testkit::capture_writer::{
     ByteOrder, CapturedFrame, PacketBlock, PcapVariant, PcapngInterface, erf, pcap, pcapng, snoop,
 };
@@ -76,7 +76,7 @@ pub(crate) fn drain_ahead(
         }
         *is_claimed = files.claim(piece);
         if *is_claimed {
-            piece.read();
+            CaptureFiles::read(piece);
         }
     }
     unreachable!("the loop has no end");
