@@ -12,7 +12,7 @@ use std::time::Duration;
 /// How long one wait is: the longest time before a stop is noticed.
 const PATIENCE: Duration = Duration::from_millis(100);
 
-/// Bytes that are taken at once: more gains nothing, and what observers keep of a batch grows with the time that it spans.
+/// Bytes that are taken at once: more gains nothing.
 const MOST_AT_ONCE: usize = 128 << 10;
 
 /// `O_NONBLOCK` of Linux: a FIFO opens at once, with or without a writer.

@@ -17,6 +17,10 @@ use crate::sort::Sorter;
 /// Records that are gathered before the outputs see them, where there is no observer.
 const BATCH_RECORDS: usize = 512;
 
+/// Frames after which the outputs may have what a stage made of them, in a batch that has more: between two of them there
+/// may be minutes, and a step of every interval meanwhile.
+const PIECE_FRAMES: usize = 64;
+
 /// What the caller wants of a run, asked between batches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Directive {
@@ -254,8 +258,7 @@ impl<'s, T: Stage, O: Outlet<T::Record>> Run<'s, T, O> {
             SourceEvent::Fault(fault) => self.report.faults.push(fault),
             SourceEvent::Batch(batch) => {
                 let batch = self.limit.apply(batch);
-                let Some(rest) =
-                    self.take_intervals(batch, progress.unwrap_or_default(), direct)?
+                let Some(rest) = self.take_pieces(batch, progress.unwrap_or_default(), direct)?
                 else {
                     return Ok(false);
                 };
@@ -272,13 +275,7 @@ impl<'s, T: Stage, O: Outlet<T::Record>> Run<'s, T, O> {
         if is_idle && directive == Directive::Continue {
             directive = Directive::Flush;
         }
-        // The first ones do not wait for others: somebody may be looking. A sorter keeps them in any case.
-        let enough = if self.report.records == 0 && self.sorter.is_none() {
-            1
-        } else {
-            BATCH_RECORDS
-        };
-        if self.records.len() >= enough || directive != Directive::Continue {
+        if self.has_enough() || directive != Directive::Continue {
             self.hand_over()?;
         }
         if self.records.is_empty() {
@@ -300,31 +297,35 @@ impl<'s, T: Stage, O: Outlet<T::Record>> Run<'s, T, O> {
         Ok(true)
     }
 
-    /// Takes the frames of a batch up to the interval in which it ends, interval by interval; gives the rest, which is
-    /// not empty unless the batch is. `None` where the run is to stop.
-    fn take_intervals<'b>(
+    /// Takes the frames of a batch piece by piece, and cut where intervals end; gives the last piece, which is not empty
+    /// unless the batch is. `None` where the run is to stop.
+    fn take_pieces<'b>(
         &mut self,
         mut batch: Batch<'b>,
         progress: Progress,
         direct: &mut impl FnMut(&RunReport, Progress) -> Directive,
     ) -> Result<Option<Batch<'b>>, RunError> {
-        while let Some(end) = &self.interval_end {
-            let end = end();
-            let mut frames = batch.index().iter();
-            let Some(at) = frames.position(|frame| frame.timestamp >= end) else {
-                break;
-            };
-            if at == 0 {
+        loop {
+            let end = self.interval_end.as_ref().map(|end| end());
+            let mut frames = batch.index().iter().take(PIECE_FRAMES);
+            let at = end.and_then(|end| frames.position(|frame| frame.timestamp >= end));
+            if at == Some(0) {
                 // It begins another interval, and what is at hand belongs to the one before.
                 self.hand_over()?;
             }
-            let (interval, rest) = batch.split_at(at.max(1));
+            let (piece, rest) = batch.split_at(at.unwrap_or(PIECE_FRAMES).max(1));
             if rest.is_empty() {
-                break;
+                return Ok(Some(batch));
             }
             batch = rest;
-            account(&mut self.report, &interval);
-            self.stage.on_batch(&interval, &mut self.records);
+            account(&mut self.report, &piece);
+            self.stage.on_batch(&piece, &mut self.records);
+            if at.is_none() {
+                if self.has_enough() {
+                    self.hand_over()?;
+                }
+                continue;
+            }
             self.report.fill = self.stage.fill();
             match direct(&self.report, progress) {
                 Directive::Continue => {}
@@ -339,7 +340,13 @@ impl<'s, T: Stage, O: Outlet<T::Record>> Run<'s, T, O> {
                 Directive::Stop => return Ok(None),
             }
         }
-        Ok(Some(batch))
+    }
+
+    /// Whether the records are worth writing. The first ones do not wait for others: somebody may be looking. A sorter
+    /// keeps them in any case.
+    fn has_enough(&self) -> bool {
+        let is_first = self.report.records == 0 && self.sorter.is_none();
+        self.records.len() >= if is_first { 1 } else { BATCH_RECORDS } || self.records.is_bulky()
     }
 
     fn hand_over(&mut self) -> Result<(), NoOutput> {

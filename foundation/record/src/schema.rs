@@ -197,6 +197,10 @@ pub trait RecordBatch<K: RecordKind> {
     }
     /// Bytes of memory in use, for bounds.
     fn memory_bytes(&self) -> usize;
+    /// Whether something large comes with the records, so that few of them are worth writing.
+    fn is_bulky(&self) -> bool {
+        false
+    }
 }
 
 /// Defines the columns of a kind from one list: the static table and the function that reads a

@@ -31,7 +31,7 @@ use crate::wheel::Wheel;
 pub(crate) const GROUP: usize = 32;
 
 /// Records that leave at a time when the input has ended.
-const PIECE: usize = 1024;
+const PIECE: usize = 512;
 
 /// Port of the domain name system.
 pub(crate) const DNS: u16 = 53;

@@ -16,10 +16,9 @@ const STEPS: u32 = 288;
 const ARCHIVE_BYTES: u64 = 143_026_048;
 /// Files of `RRDtool`, and the bytes of each.
 const RRD: (usize, u64) = (1_404, 24_184);
-/// The most memory, kB, however long it takes. Where packets are minutes apart, what is read at once is more
-/// than a hundred steps, each with its histograms (half a megabyte for ports alone); of live traffic it is one
-/// or two. In 1,200 days, a kilobyte kept of each step would be as much again.
-const MEMORY_KB: u64 = 400 << 10;
+/// The most memory, kB, however long it takes: here a step has half a megabyte of histograms for ports alone, and waits for
+/// a few others to be written. In 1,200 days, a kilobyte kept of each step would be five times as much.
+const MEMORY_KB: u64 = 64 << 10;
 
 fn is_all() -> bool {
     std::env::var_os("LINKWEIR_SOAK").is_some_and(|which| which == "all")

@@ -234,4 +234,9 @@ impl RecordBatch<FlowKind> for FlowBatch {
             + self.queries.memory_bytes()
             + self.handshakes.memory_bytes()
     }
+
+    /// A step takes 150 kB.
+    fn is_bulky(&self) -> bool {
+        !self.steps.is_empty()
+    }
 }
