@@ -104,11 +104,20 @@ struct Member {
     imports: Vec<(String, bool)>,
 }
 
+/// The names of all workspace members.
+pub(crate) fn packages() -> Result<Vec<String>> {
+    let members = members(&metadata()?)?;
+    Ok(members.into_iter().map(|member| member.name).collect())
+}
+
+fn metadata() -> Result<Value> {
+    let metadata = output(cargo().args(["metadata", "--format-version", "1", "--no-deps"]))?;
+    serde_json::from_slice(&metadata).context("read cargo metadata")
+}
+
 /// Checks the imports of every workspace member.
 pub(crate) fn run() -> Outcome {
-    let metadata = output(cargo().args(["metadata", "--format-version", "1", "--no-deps"]))?;
-    let metadata: Value = serde_json::from_slice(&metadata).context("read cargo metadata")?;
-    let members = members(&metadata)?;
+    let members = members(&metadata()?)?;
     let faults = faults(&members);
     for fault in &faults {
         println!("deps: {fault}");

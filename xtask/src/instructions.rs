@@ -3,10 +3,10 @@
 //! Counted by callgrind, of valgrind: counts are the same in every run, where times are not. A path that takes
 //! more than the tolerance beyond its number fails; `--update` writes the numbers anew, for a change that means it.
 
-use crate::Outcome;
 use crate::shell::{
     Options, cargo, find, grouped, output, passes, print_table, root, side_by_side, target_dir,
 };
+use crate::{Outcome, deps};
 use anyhow::{Context as _, Result, bail};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -18,10 +18,12 @@ const TOLERANCE: f64 = 2.0;
 const HEADING: &str = "# Instructions of the hot paths, counted by callgrind in optimised code of ours on x86-64. `cargo xtask\n\
                        # instructions` compares, with --update it writes this file. Path, instructions, units they are for.\n";
 
+const OPTIMISED: &str = "opt-level=3";
+
 /// Our own code as a release has it, the same whoever builds it; libraries are those of the tests, which saves most of
 /// the build. What they take of their own is in the rows, unoptimised.
 const PROFILE: [&str; 6] = [
-    "opt-level=3",
+    OPTIMISED,
     "codegen-units=1",
     "debug=0",
     "debug-assertions=false",
@@ -49,6 +51,11 @@ pub(crate) fn run(args: &[String]) -> Outcome {
     build.args(["build", "--workspace", "--bin", "linkweir-instructions"]);
     for setting in PROFILE {
         build.args(["--config", &format!("profile.dev.{setting}")]);
+    }
+    // Also what the tests do not optimise.
+    for package in deps::packages()? {
+        let setting = format!("profile.dev.package.{package}.{OPTIMISED}");
+        build.args(["--config", &setting]);
     }
     if !passes(&mut build)? {
         bail!("the paths do not build");
