@@ -140,14 +140,14 @@ impl Speed<'_> {
         Ok(targets(title, &highest, &promised, &lasting))
     }
 
-    /// One long run with records and the page.
+    /// One long run with records and the page, beside one of the empty reader: what the machine alone loses meanwhile.
     fn lasting(&self, capture: &Path, rate: f64) -> Result<Vec<Series>> {
         let long = Self {
             runs: 1,
             seconds: LASTING_SECONDS,
             ..*self
         };
-        long.rounds(capture, &[&WATCHED], Some(rate))
+        long.rounds(capture, &[&EMPTY, &WATCHED], Some(rate))
     }
 
     /// The highest rate that the empty reader takes without a drop: as the sender is told (nothing:
@@ -241,7 +241,7 @@ fn targets(
             ),
         ),
     };
-    let long = lasting.iter().map(|own| {
+    let long = find(lasting, "watched").map(|own| {
         let what = format!(
             "{title}: no drop at {LASTING_PART} of that rate for {LASTING_SECONDS} s, its page open"
         );
