@@ -207,7 +207,7 @@ pub(crate) struct ChoiceArgs {
 
     /// Write at most this many records. The run ends soon after the last one, and totals are of what was read until then:
     /// of files up to 512 records more, so that small ones are read to their end. It goes on where something else takes
-    /// all records, such as a report or the live view. With several workers add `--sort` to have the first ones
+    /// all records, such as a report or the live view. Several workers that share the packets may write others first
     /// [default: all].
     #[arg(long, value_name = "RECORDS", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) head: Option<u64>,

@@ -25,6 +25,8 @@ use linkweir_sys::mapped_file::{MapError, MappedFile};
 
 use linkweir_record::human;
 
+use crate::steps::Steps;
+
 /// Steps of this run whose numbers are remembered: shards are not further apart.
 const REMEMBERED: usize = 1024;
 
@@ -61,6 +63,8 @@ pub struct ArchiveSink {
     measured_until: Option<u64>,
     /// Steps of this run, the latest [`REMEMBERED`].
     mine: BTreeSet<u64>,
+    /// Those of several shards, on their way to be one: a shard may be years behind another.
+    waiting: Steps,
 }
 
 /// Steps without a packet that are written between two with some: those that the finest level holds.
@@ -111,6 +115,7 @@ impl ArchiveSink {
             archive,
             opened,
             mine: BTreeSet::new(),
+            waiting: Steps::default(),
         }
     }
 
@@ -137,6 +142,12 @@ impl ArchiveSink {
             })?;
         }
         Ok(())
+    }
+
+    /// Puts a step that comes after all before it, and the silence between them.
+    fn put_in_order(&mut self, step: &Step) -> Result<(), SinkError> {
+        self.put_silence(step)?;
+        self.put(step)
     }
 
     /// Puts one step of one shard.
@@ -196,8 +207,14 @@ impl ArchiveSink {
 impl Sink<FlowKind> for ArchiveSink {
     fn write(&mut self, batch: &FlowBatch) -> Result<(), SinkError> {
         for step in batch.steps() {
-            self.put_silence(step)?;
-            self.put(step)?;
+            if step.shards <= 1 {
+                self.put_in_order(step)?;
+                continue;
+            }
+            self.waiting.add(step);
+            while let Some(whole) = self.waiting.next_complete() {
+                self.put_in_order(&whole)?;
+            }
         }
         Ok(())
     }
@@ -208,6 +225,10 @@ impl Sink<FlowKind> for ArchiveSink {
     }
 
     fn finish(&mut self) -> Result<(), SinkError> {
+        let rest: Vec<_> = self.waiting.rest().collect();
+        for (step, _) in rest {
+            self.put_in_order(&step)?;
+        }
         let written = self.archive.memory().0.write_back();
         written.map_err(|source| io_error(&self.path, source))
     }
@@ -386,6 +407,32 @@ mod tests {
         assert!(run(&[part(44, 60)]).is_err());
         run(&[part(45, 60)]).unwrap();
         assert_eq!(days(&path), [(1, 1, 5)]);
+    }
+
+    #[test]
+    fn a_shard_may_be_years_behind_another() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("a.arc");
+        let mut sink = open_archive(&path, STEP).unwrap();
+        let years = 4 * 365 * 288;
+        let of = |shard: u32, number: u64, packets: u64, is_last: bool| Step {
+            shard,
+            shards: 2,
+            is_last,
+            ..step(number, packets)
+        };
+        for one in [
+            of(0, 288, 1, false),
+            of(0, 288 + years, 2, true),
+            of(1, 288, 4, false),
+            of(1, 288 + years, 8, true),
+        ] {
+            put(&mut *sink, one).unwrap();
+        }
+        sink.finish().unwrap();
+        let days = days(&path);
+        assert_eq!(days.first(), Some(&(1, 1, 5)));
+        assert_eq!(days.last().map(|(.., packets)| *packets), Some(10));
     }
 
     #[test]

@@ -19,7 +19,7 @@ const BATCH_RECORDS: usize = 512;
 
 /// Frames after which the outputs may have what a stage made of them, in a batch that has more: between two of them there
 /// may be minutes, and a step of every interval meanwhile.
-const PIECE_FRAMES: usize = 64;
+const PIECE_FRAMES: usize = 32;
 
 /// What the caller wants of a run, asked between batches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

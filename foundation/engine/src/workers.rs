@@ -26,7 +26,7 @@ use crate::sort::Sorter;
 use crate::turns;
 
 /// Batches of records that wait for the outputs before the workers do.
-const QUEUE: usize = 64;
+const QUEUE: usize = 16;
 /// How often the caller is asked for a directive where no records come.
 const EVERY: Duration = Duration::from_millis(20);
 

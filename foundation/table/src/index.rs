@@ -33,14 +33,14 @@ const fn slot_of(place: u64) -> Option<u32> {
 }
 
 impl Index {
-    /// An index for any number of slots, at most half full: it doubles when it has to and never
+    /// An index for any number of slots, at most three quarters full: it doubles when it has to and never
     /// shrinks.
     #[must_use]
     pub fn growing() -> Self {
         Self {
             places: vec![0; FIRST],
             len: 0,
-            room: FIRST / 2,
+            room: FIRST / 4 * 3,
         }
     }
 

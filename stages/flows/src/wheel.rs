@@ -23,7 +23,7 @@ const MET: u16 = 1 << 15;
 const AHEAD: usize = 16;
 
 /// Entries that a list that was visited keeps memory for.
-const KEPT: usize = 64;
+const KEPT: usize = 16;
 
 /// Entries that need not be removed, beside as many as there are flows.
 const SPARE: usize = 1 << 12;

@@ -113,7 +113,7 @@ pub(crate) struct FeederArgs {
 #[command(next_help_heading = "Performance")]
 pub(crate) struct WorkerArgs {
     /// Number of worker threads; `auto` is one per core. Records and totals do not depend on it, if the inputs are
-    /// in order of time.
+    /// in order of time; the order of flows does, the most of them at once, and in which step of an archive one ends.
     #[arg(long, value_name = "N", default_value = "1", value_parser = units::workers)]
     pub(crate) workers: usize,
 }

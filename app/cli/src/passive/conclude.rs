@@ -45,11 +45,9 @@ impl Ending<'_> {
         } else {
             self.watcher.finish_packets(self.flags.input, &mut report)
         };
+        let is_closed = matches!(outcome, Err(RunError::Output(NoOutput::ClosedPipe)));
         let mut exit = match outcome {
-            Ok(()) | Err(RunError::Output(NoOutput::Complete)) => Exit::Done,
-            Err(RunError::Output(NoOutput::ClosedPipe)) => {
-                return self.watcher.stay_with(Ok(Exit::Done));
-            }
+            Ok(()) | Err(RunError::Output(NoOutput::Complete | NoOutput::ClosedPipe)) => Exit::Done,
             // The reason was reported for each.
             Err(RunError::Output(NoOutput::Failed)) => Exit::Failed,
             Err(RunError::Source(error)) => {
@@ -59,6 +57,7 @@ impl Ending<'_> {
         };
         let mut ended = Ended::<C::Counters>::new::<C>(report, each, stages, elapsed);
         ended.packets = packets;
+        let before = ended.report.losses.len();
         // A document that cannot be written is an output that has failed.
         if let (Some(page), Some(document)) = (self.page, self.documents.report) {
             let html = page(&report_meta(&self.flags, &ended.totals()));
@@ -75,6 +74,10 @@ impl Ending<'_> {
         if let Some(document) = self.documents.summary {
             let summary = ended.totals().to_json();
             ended.report.losses.extend(document.write_json(&summary));
+        }
+        // Nobody reads on, and nobody is told; what is written beside is.
+        if is_closed && ended.report.losses.len() == before {
+            return self.watcher.stay_with(Ok(exit));
         }
         let totals = ended.totals();
         if self.flags.output.quiet {

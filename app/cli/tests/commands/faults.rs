@@ -404,8 +404,16 @@ fn a_reader_that_goes_leaves_the_other_outputs_alone() {
 }
 
 #[test]
-fn a_closed_pipe_ends_quietly() {
-    let mut child = linkweir().args(["http", "-r"]).arg(demo()).spawn().unwrap();
+fn a_closed_pipe_ends_quietly_and_its_summary_is_written() {
+    let directory = tempdir().unwrap();
+    let summary = directory.path().join("summary.json");
+    let mut child = linkweir()
+        .args(["http", "-r"])
+        .arg(demo())
+        .arg("--summary")
+        .arg(&summary)
+        .spawn()
+        .unwrap();
     let mut stdout = BufReader::new(child.stdout.take().unwrap());
     let mut line = String::new();
     stdout.read_line(&mut line).unwrap();
@@ -420,6 +428,8 @@ fn a_closed_pipe_ends_quietly() {
         .unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(0));
     assert_eq!(stderr, "");
+    let summary: Value = serde_json::from_slice(&std::fs::read(summary).unwrap()).unwrap();
+    assert!(summary["packets"].as_u64().unwrap() > 0, "{summary}");
 }
 
 #[test]
