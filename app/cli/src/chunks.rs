@@ -13,11 +13,14 @@ pub(crate) const CHUNK_BYTES: usize = 256 << 10;
 /// Chunks that wait for the disk at most: 64 MiB.
 const WAITING: usize = 256;
 
+/// A piece, and how many frames are in it.
+type Chunk = (Vec<u8>, u64);
+
 /// Writes pieces of a file. Where the disk does not keep up, pieces are left out and counted, or waited for.
 #[derive(Debug)]
 pub(crate) struct Chunks {
-    sender: Option<SyncSender<Vec<u8>>>,
-    writer: Option<JoinHandle<io::Result<()>>>,
+    sender: Option<SyncSender<Chunk>>,
+    writer: Option<JoinHandle<(u64, io::Result<()>)>>,
     waits: bool,
     lost: u64,
     /// Whether the file is not wanted, whatever was written of it.
@@ -46,10 +49,10 @@ impl Chunks {
     pub(crate) fn push(&mut self, chunk: Vec<u8>, frames: u64) {
         let Some(sender) = &self.sender else { return };
         let is_taken = if self.waits {
-            sender.send(chunk).is_ok()
+            sender.send((chunk, frames)).is_ok()
         } else {
             !matches!(
-                sender.try_send(chunk),
+                sender.try_send((chunk, frames)),
                 Err(TrySendError::Full(_) | TrySendError::Disconnected(_))
             )
         };
@@ -69,12 +72,12 @@ impl Chunks {
         self.waits = true;
         self.push(last, frames);
         self.sender = None;
-        let written = match self.writer.take().map(JoinHandle::join) {
-            Some(Ok(written)) => written,
-            Some(Err(_)) => Err(io::Error::other("the writer has panicked")),
-            None => Ok(()),
+        let (unwritten, written) = match self.writer.take().map(JoinHandle::join) {
+            Some(Ok(ended)) => ended,
+            Some(Err(_)) => (0, Err(io::Error::other("the writer has panicked"))),
+            None => (0, Ok(())),
         };
-        (self.lost, written)
+        (self.lost + unwritten, written)
     }
 }
 
@@ -89,30 +92,49 @@ impl Drop for Chunks {
     }
 }
 
+/// How many frames could not be written, and how the writing went.
 fn write(
-    chunks: &Receiver<Vec<u8>>,
+    chunks: &Receiver<Chunk>,
     mut file: Document,
     is_abandoned: &AtomicBool,
-) -> io::Result<()> {
-    let mut is_begun = false;
-    for chunk in chunks {
+) -> (u64, io::Result<()>) {
+    let (mut is_begun, mut lost, mut written) = (false, 0, Ok(()));
+    for (chunk, frames) in chunks {
         is_begun = true;
-        // Whole frames, seen at once by who reads the partial file.
-        file.write_all(&chunk)?;
-        file.flush()?;
+        if written.is_ok() {
+            // Whole frames, seen at once by who reads the partial file.
+            written = file.write_all(&chunk).and_then(|()| file.flush());
+        }
+        if written.is_err() {
+            lost += frames;
+        }
+    }
+    if written.is_err() {
+        return (lost, written);
     }
     if is_abandoned.load(Ordering::Acquire) {
         file.discard();
     } else if is_begun {
-        file.finish().map_err(io::Error::other)?;
+        written = file.finish().map_err(io::Error::other);
     }
-    Ok(())
+    (lost, written)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use linkweir_sink::Existing;
+
+    #[test]
+    fn frames_that_the_disk_refuses_are_counted() {
+        let file = Document::open_in_pieces("/dev/full", Existing::Keep, |_| {}).unwrap();
+        let mut chunks = Chunks::begin(file, true).unwrap();
+        chunks.push(vec![0; 100], 3);
+        chunks.push(vec![0; 100], 4);
+        let (lost, written) = chunks.finish(vec![0; 100], 5);
+        assert_eq!(lost, 12);
+        assert!(written.unwrap_err().to_string().contains("No space left"));
+    }
 
     #[test]
     fn what_is_abandoned_replaces_nothing() {
