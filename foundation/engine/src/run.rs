@@ -320,7 +320,9 @@ impl<'s, T: Stage, O: Outlet<T::Record>> Run<'s, T, O> {
             batch = rest;
             account(&mut self.report, &piece);
             self.stage.on_batch(&piece, &mut self.records);
-            if at.is_none() {
+            // What an interval came to is asked before the next one begins, and when it has.
+            let next = batch.index().first().map(|frame| frame.timestamp);
+            if at.is_none() && end.is_none_or(|end| next < Some(end)) {
                 if self.has_enough() {
                     self.hand_over()?;
                 }
