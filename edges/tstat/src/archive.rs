@@ -219,7 +219,7 @@ impl Sink<FlowKind> for ArchiveSink {
         Ok(())
     }
 
-    /// The file is up to date after each step; the system writes it to the disk in its time.
+    /// The file is up to date after each step, of several shards after each that all have passed; the system writes it to the disk in its time.
     fn flush(&mut self) -> Result<(), SinkError> {
         Ok(())
     }

@@ -348,7 +348,8 @@ impl<'s, T: Stage, O: Outlet<T::Record>> Run<'s, T, O> {
     /// keeps them in any case.
     fn has_enough(&self) -> bool {
         let is_first = self.report.records == 0 && self.sorter.is_none();
-        self.records.len() >= if is_first { 1 } else { BATCH_RECORDS } || self.records.is_bulky()
+        let enough = if is_first { 1 } else { BATCH_RECORDS };
+        self.records.len() >= enough || self.records.is_bulky()
     }
 
     fn hand_over(&mut self) -> Result<(), NoOutput> {

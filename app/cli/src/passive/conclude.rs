@@ -75,7 +75,7 @@ impl Ending<'_> {
             let summary = ended.totals().to_json();
             ended.report.losses.extend(document.write_json(&summary));
         }
-        // Nobody reads on, and nobody is told; what is written beside is.
+        // The reader has closed the output: no totals are shown, but the documents are written.
         if is_closed && ended.report.losses.len() == before {
             return self.watcher.stay_with(Ok(exit));
         }

@@ -235,7 +235,7 @@ impl RecordBatch<FlowKind> for FlowBatch {
             + self.handshakes.memory_bytes()
     }
 
-    /// A step takes 150 kB.
+    /// A step takes 150 to 600 kB.
     fn is_bulky(&self) -> bool {
         !self.steps.is_empty()
     }
